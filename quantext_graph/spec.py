@@ -1,0 +1,384 @@
+"""The YAML spec as Pydantic models: what is released, what is secret, and how.
+
+Everything a user writes comes in through `load_spec`, which answers a mistake with one line that
+says where it stands, what is wrong and how to mend it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+
+class QuantextError(Exception):
+    """Something a user can mend: one line that says where, what and how. The command line exits with 2."""
+
+    exit_code = 2
+
+
+class SpecError(QuantextError):
+    """A spec that cannot be followed."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False)
+
+
+class Source(_Model):
+    """A file of records: its path, the column that holds the text, and how to read it."""
+
+    path: Path
+    text: str = "text"
+    encoding: str | None = None
+    delimiter: str | None = None
+
+
+class Auxiliary(Source):
+    """The public auxiliary set; `columns` maps an attribute to the column that labels it there."""
+
+    columns: dict[str, str] = {}
+
+
+class Category(_Model):
+    """One value of an attribute. All but the name help models to read and write it.
+
+    `word` names a person or text of this category ("supporter"); `opinions` are first-person
+    sentences that such a writer would sign.
+    """
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    word: str = ""
+    opinions: tuple[str, ...] = ()
+
+
+def _category(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+Labeller = Literal["auto", "column", "llm", "classifier", "both"]
+
+
+class Attribute(_Model):
+    """An attribute type φ with its ψ categories.
+
+    `labels` says where the private labels come from; `auto` is `column` where a column is named,
+    else `both` where the auxiliary set is labelled and has at least 300 rows, else `llm`.
+    `weight` is what a changed attribute costs in the matching (Alg. 1 line 13).
+    """
+
+    name: str = Field(min_length=1)
+    categories: tuple[Annotated[Category, BeforeValidator(_category)], ...] = Field(min_length=1)
+    column: str | None = None
+    description: str = ""
+    labels: Labeller = "auto"
+    weight: float = Field(1.0, gt=0, le=1000, allow_inf_nan=False)
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        return tuple(category.name for category in self.categories)
+
+    def code(self, name: str) -> int:
+        """Index of the category called `name`; raises `ValueError` where there is none."""
+        return self.category_names.index(name)
+
+    @model_validator(mode="after")
+    def _check(self) -> Attribute:
+        names = self.category_names
+        double = sorted({name for name in names if names.count(name) > 1})
+        if double:
+            raise ValueError(f"category {double[0]!r} stands twice in attribute {self.name!r}; keep one")
+        if self.labels == "column" and self.column is None:
+            raise ValueError(f"attribute {self.name!r} is labelled by column but names none; add `column:`")
+        return self
+
+
+def _categories(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+class Secret(_Model):
+    """A proportion to hide: the share of records whose attributes all lie in the named categories.
+
+    `precision` is the step in which the secret is counted (default 1/n); it sets the cap log|G|.
+    """
+
+    name: str = ""
+    where: dict[str, Annotated[tuple[str, ...], BeforeValidator(_categories)]] = Field(min_length=1)
+    precision: float | None = Field(None, gt=0, le=1)
+
+    @property
+    def title(self) -> str:
+        clauses = (f"{key} = {' or '.join(values)}" for key, values in self.where.items())
+        return self.name or ", ".join(clauses)
+
+
+PAPER_DEFAULTS = {"pool": "dirichlet", "targets": "iid"}
+RECOMMENDED_DEFAULTS = {"pool": "public", "targets": "quota", "budget_nats": 1.0}
+
+
+class Mechanism(_Model):
+    """How the released distribution is chosen. What is left out follows the selection rule: the
+    paper's setting for `per_component`, the recommended one for `joint`.
+
+    `selection`: `per_component` (the paper's rule; `gamma` candidates, `k` kept) or `joint`
+    (`budget_nats`). `pool`: `dirichlet` (the paper's, `alpha`, `pool_size` draws) or `public`
+    (around the auxiliary joint, `spread` along the secrets). `targets`: `iid` or `quota`.
+    `tree` (child: parent) replaces the tree learned from the auxiliary set. `log_l` is the style
+    term log l of the bound, an assumption. `seed` is for tests and experiments only: a release
+    made with it is not private, and says so.
+    """
+
+    selection: Literal["per_component", "joint"] = "joint"
+    pool: Literal["dirichlet", "public"] = "public"
+    gamma: int = Field(120, ge=1)
+    k: int = Field(30, ge=1)
+    alpha: float = Field(1.0, gt=0, allow_inf_nan=False)
+    pool_size: int | None = Field(None, ge=1)
+    spread: float | None = Field(None, ge=0, le=1)
+    budget_nats: float | None = Field(None, ge=0, allow_inf_nan=False)
+    targets: Literal["iid", "quota"] = "quota"
+    tree: dict[str, str] | None = None
+    log_l: float = Field(0.0, ge=0, allow_inf_nan=False)
+    seed: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        paper = raw.get("selection", "joint") == "per_component"
+        filled = {**(PAPER_DEFAULTS if paper else RECOMMENDED_DEFAULTS), **raw}
+        if filled["pool"] == "public" and "spread" not in raw:
+            filled["spread"] = 0.3
+        return filled
+
+    @model_validator(mode="after")
+    def _check(self) -> Mechanism:
+        if self.selection == "per_component" and self.k > self.gamma:
+            raise ValueError(
+                f"k = {self.k} candidates cannot be kept of gamma = {self.gamma}; lower k or raise gamma"
+            )
+        return self
+
+
+class ModelSpec(_Model):
+    """A model by LangChain's `provider:model` convention, with what its client needs.
+
+    `context` is the number of tokens its window holds, where the program cannot find out.
+    """
+
+    model: str
+    base_url: str | tuple[str, ...] | None = None
+    temperature: float | None = Field(None, ge=0)
+    max_tokens: int | None = Field(None, ge=1)
+    timeout: float | None = Field(None, gt=0)
+    context: int | None = Field(None, ge=256)
+    api_key_env: str | None = None
+
+
+def _model(value: Any) -> Any:
+    return {"model": value} if isinstance(value, str) else value
+
+
+ModelRef = Annotated[ModelSpec, BeforeValidator(_model)]
+
+DEFAULT_CHAT = "embedded:qwen2.5-coder-1.5b"
+
+
+class Models(_Model):
+    """The models of a run. `verify` defaults to `chat`; `evaluate`, which takes no part in picking,
+    labels the finished release and defaults to `verify`."""
+
+    chat: ModelRef = ModelSpec(model=DEFAULT_CHAT)
+    verify: ModelRef | None = None
+    evaluate: ModelRef | None = None
+    embedding: str = "wordllama"
+    base_url: str | tuple[str, ...] | None = None
+    allow_remote: bool = False
+
+
+class Limits(_Model):
+    """What a run may spend and what it must reach."""
+
+    attempts: int = Field(3, ge=1, le=20)
+    candidates: int = Field(1, ge=1, le=16)
+    concurrency: int = Field(8, ge=1, le=1024)
+    min_verified: float = Field(0.8, ge=0, le=1)
+    on_missing: Literal["error", "drop"] = "error"
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
+
+
+class Output(_Model):
+    """The release folder; `attributes` adds the assigned target categories as columns."""
+
+    path: Path = Path("release")
+    format: Literal["csv", "tsv", "jsonl", "parquet"] = "csv"
+    attributes: bool = True
+
+
+class Spec(_Model):
+    """A whole release."""
+
+    data: Source
+    auxiliary: Auxiliary | None = None
+    attributes: tuple[Attribute, ...] = Field(min_length=1)
+    secrets: tuple[Secret, ...] = ()
+    mechanism: Mechanism = Field(default_factory=lambda: Mechanism.model_validate({}))
+    models: Models = Models()
+    limits: Limits = Limits()
+    output: Output = Output()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """ψ_i: the number of categories of each attribute."""
+        return tuple(len(attribute.categories) for attribute in self.attributes)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        return tuple(attribute.weight for attribute in self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        return next(attribute for attribute in self.attributes if attribute.name == name)
+
+    def secret_codes(self, secret: Secret) -> dict[int, tuple[int, ...]]:
+        """`where` as {attribute index: category codes}, the form that `core` takes."""
+        names = [attribute.name for attribute in self.attributes]
+        return {
+            names.index(name): tuple(self.attribute(name).code(value) for value in values)
+            for name, values in secret.where.items()
+        }
+
+    @model_validator(mode="after")
+    def _check(self) -> Spec:
+        names = [attribute.name for attribute in self.attributes]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"attribute {name!r} stands twice; keep one")
+        for secret in self.secrets:
+            for name, values in secret.where.items():
+                if name not in names:
+                    raise ValueError(f"secret {secret.title!r}: {_unknown('attribute', name, names)}")
+                known = self.attribute(name).category_names
+                for value in values:
+                    if value not in known:
+                        raise ValueError(
+                            f"secret {secret.title!r}: {_unknown(f'category of {name}', value, known)}"
+                        )
+        for child, parent in (self.mechanism.tree or {}).items():
+            for name in (child, parent):
+                if name not in names:
+                    raise ValueError(f"mechanism.tree: {_unknown('attribute', name, names)}")
+        if self.auxiliary is not None:
+            for name in self.auxiliary.columns:
+                if name not in names:
+                    raise ValueError(f"auxiliary.columns: {_unknown('attribute', name, names)}")
+        return self
+
+
+def _unknown(kind: str, name: str, known: list[str] | tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return f"no {kind} is called {name!r}; {hint}"
+
+
+def load_spec(path: str | Path) -> Spec:
+    """Read and validate a YAML spec; relative paths in it are taken from its own folder.
+
+    Raises:
+        SpecError: with one line for the first mistake: file, place in the spec, what, and how to mend it.
+    """
+    path = Path(path)
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise SpecError(f"{path}: no such file; `quantext init DATA` writes a spec") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read ({_reason(error)}); a spec is UTF-8 YAML") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise SpecError(
+            f"{path}{line}: not valid YAML ({getattr(error, 'problem', None) or 'syntax'})"
+        ) from None
+    if not isinstance(raw, Mapping):
+        raise SpecError(
+            f"{path}: a spec is a mapping with data, attributes, secrets ...; see `quantext init`"
+        )
+    return parse_spec(dict(raw), origin=str(path), folder=path.parent)
+
+
+def parse_spec(raw: dict[str, Any], *, origin: str = "spec", folder: Path | None = None) -> Spec:
+    """Validate a spec that is already a mapping; `folder` is where its relative paths start.
+
+    Raises:
+        SpecError: as `load_spec`.
+    """
+    try:
+        spec = Spec.model_validate(raw)
+    except ValidationError as error:
+        raise SpecError(f"{origin}: {_first_line(error, raw)}") from None
+    return _anchored(spec, folder) if folder is not None else spec
+
+
+def _anchored(spec: Spec, folder: Path) -> Spec:
+    data = spec.data.model_copy(update={"path": folder / spec.data.path})
+    auxiliary = spec.auxiliary and spec.auxiliary.model_copy(update={"path": folder / spec.auxiliary.path})
+    output = spec.output.model_copy(update={"path": folder / spec.output.path})
+    return spec.model_copy(update={"data": data, "auxiliary": auxiliary, "output": output})
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or type(error).__name__
+
+
+def _first_line(error: ValidationError, raw: Any) -> str:
+    """The first mistake in words: where it stands in the spec, what is wrong, how to mend it."""
+    first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
+    where = _place(first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = sorted(_fields_at(first["loc"][:-1]))
+        near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.5)
+        return f"{where}: unknown key; " + (
+            f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        )
+    if first["type"] == "missing":
+        return f"{where}: missing; add it"
+    message = first["msg"].removeprefix("Value error, ")
+    value = first.get("input")
+    shown = f" (got {value!r})" if isinstance(value, str | int | float | bool | None) and where else ""
+    return f"{where}: {message}{shown}" if where else message
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return "".join(parts).removeprefix(".")
+
+
+def _fields_at(loc: tuple[int | str, ...]) -> Iterator[str]:
+    """Field names of the model that stands at `loc` below `Spec`."""
+    model: Any = Spec
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        field = model.model_fields.get(part)
+        if field is None:
+            return
+        model = _inner_model(field.annotation) or model
+    yield from model.model_fields
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        found = _inner_model(inner)
+        if found is not None:
+            return found
+    return None
