@@ -7,7 +7,7 @@ says where it stands, what is wrong and how to mend it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -262,24 +262,27 @@ class Spec(_Model):
             if names.count(name) > 1:
                 raise ValueError(f"attribute {name!r} stands twice; keep one")
         for secret in self.secrets:
-            for name, values in secret.where.items():
-                if name not in names:
-                    raise ValueError(f"secret {secret.title!r}: {_unknown('attribute', name, names)}")
-                known = self.attribute(name).category_names
-                for value in values:
-                    if value not in known:
-                        raise ValueError(
-                            f"secret {secret.title!r}: {_unknown(f'category of {name}', value, known)}"
-                        )
-        for child, parent in (self.mechanism.tree or {}).items():
-            for name in (child, parent):
-                if name not in names:
-                    raise ValueError(f"mechanism.tree: {_unknown('attribute', name, names)}")
+            self._check_secret(secret, names)
+        tree = self.mechanism.tree or {}
+        _check_known("mechanism.tree", [*tree, *tree.values()], names)
         if self.auxiliary is not None:
-            for name in self.auxiliary.columns:
-                if name not in names:
-                    raise ValueError(f"auxiliary.columns: {_unknown('attribute', name, names)}")
+            _check_known("auxiliary.columns", self.auxiliary.columns, names)
         return self
+
+    def _check_secret(self, secret: Secret, names: list[str]) -> None:
+        _check_known(f"secret {secret.title!r}", secret.where, names)
+        for name, values in secret.where.items():
+            known = self.attribute(name).category_names
+            for value in values:
+                if value not in known:
+                    unknown = _unknown(f"category of {name}", value, known)
+                    raise ValueError(f"secret {secret.title!r}: {unknown}")
+
+
+def _check_known(where: str, used: Iterable[str], names: list[str]) -> None:
+    for name in used:
+        if name not in names:
+            raise ValueError(f"{where}: {_unknown('attribute', name, names)}")
 
 
 def _unknown(kind: str, name: str, known: list[str] | tuple[str, ...]) -> str:
@@ -323,7 +326,7 @@ def parse_spec(raw: dict[str, Any], *, origin: str = "spec", folder: Path | None
     try:
         spec = Spec.model_validate(raw)
     except ValidationError as error:
-        raise SpecError(f"{origin}: {_first_line(error, raw)}") from None
+        raise SpecError(f"{origin}: {_first_line(error)}") from None
     return _anchored(spec, folder) if folder is not None else spec
 
 
@@ -338,7 +341,7 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or type(error).__name__
 
 
-def _first_line(error: ValidationError, raw: Any) -> str:
+def _first_line(error: ValidationError) -> str:
     """The first mistake in words: where it stands in the spec, what is wrong, how to mend it."""
     first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
     where = _place(first["loc"])
