@@ -1,0 +1,16 @@
+"""Fixtures that several test modules use."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets, which are not part of the project; skips where it is absent."""
+    root = os.environ.get("QUANTEXT_SHARED") or Path(__file__).parents[2] / "shared"
+    folder = Path(root) / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data sets at {folder}; QUANTEXT_SHARED names their folder")
+    return folder
