@@ -1,0 +1,146 @@
+"""Algorithm 1, lines 1-14, as one function: labels in, targets out."""
+
+from __future__ import annotations
+
+import secrets as system_randomness
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quantext_graph.core.arrays import Codes, Event, as_codes
+from quantext_graph.core.chow_liu import Tree, learn_tree
+from quantext_graph.core.distribution import Distribution
+from quantext_graph.core.leakage import Leakage, secret_levels
+from quantext_graph.core.matching import assign, total_cost
+from quantext_graph.core.public_pool import missing_categories
+from quantext_graph.core.rules import MechanismParameters, build_rule
+from quantext_graph.core.selection import Choice, Rule, draw_choice
+from quantext_graph.core.targets import iid_targets, quota_targets
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What Algorithm 1 decides for n records with m attributes.
+
+    Public: `released` (the drawn distribution), `targets` as a multiset, `leakage` (of the secret with
+    the largest bound), `leakages` (one for each secret), `tree`, `rule` (pool and selection sizes, made
+    of public inputs), `choice` (which candidate was drawn), `pool_seed`, `missing` ((attribute,
+    category) pairs that the auxiliary set lacks), `seeded` (a release that is not private).
+
+    Private: `rows` (n,), the row of `targets` that record i gets; `assigned` (n, m) = targets[rows];
+    `cost`, the mean weighted number of changed attributes a record.
+    """
+
+    released: Distribution
+    targets: Codes
+    rows: NDArray[np.int64]
+    assigned: Codes
+    leakage: Leakage
+    leakages: tuple[Leakage, ...]
+    cost: float
+    tree: Tree
+    rule: Rule
+    choice: Choice
+    pool_seed: int
+    missing: tuple[tuple[int, int], ...]
+    seeded: bool
+
+    def __repr__(self) -> str:
+        n, m = self.targets.shape
+        return f"Quantization(n={n}, m={m}, bound_nats={self.leakage.bound_nats:.4g})"
+
+
+def quantize(
+    labels: ArrayLike,
+    sizes: Sequence[int],
+    *,
+    auxiliary: ArrayLike | None = None,
+    tree: Tree | None = None,
+    weights: Sequence[float] | None = None,
+    secrets: Sequence[Event] = (),
+    levels: Sequence[int] | None = None,
+    pool_seed: int | None = None,
+    rng: np.random.Generator | None = None,
+    **mechanism: Any,
+) -> Quantization:
+    """Draw a released distribution near that of the labels, and give every record a target.
+
+    Args:
+        labels: private category codes (n, m).
+        sizes: ψ_r of each attribute.
+        auxiliary: public category codes (N, m): for the tree, the public pool and the budget split.
+        tree: replaces the tree learned from `auxiliary`.
+        weights: w_r, what a changed attribute costs in the matching.
+        secrets: the events whose share is hidden.
+        levels: |G| of each secret; n + 1 by default.
+        pool_seed: makes the pool of an earlier run again; it is public.
+        rng: for tests and experiments only. By default the draw takes the operating system's
+            randomness, and what else is secret generators seeded by it.
+        **mechanism: the fields of `MechanismParameters`.
+
+    Raises:
+        ValueError: labels that do not fit `sizes`, no records, no way to a tree, or mechanism
+            parameters that contradict each other.
+    """
+    sizes = tuple(int(size) for size in sizes)
+    parameters = MechanismParameters(**mechanism)
+    private = as_codes(labels, sizes)
+    public = None if auxiliary is None else as_codes(auxiliary, sizes)
+    n = len(private)
+    if n == 0:
+        raise ValueError("no records; a release needs at least one")
+    generator = rng or np.random.default_rng()
+    if pool_seed is None:
+        pool_seed = system_randomness.randbits(64) if rng is None else int(rng.integers(2**63))
+
+    tree = tree or public_dependency_tree(public, sizes)  # line 1
+    rule = build_rule(  # line 2
+        parameters, tree=tree, sizes=sizes, n=n, auxiliary=public, secrets=secrets, pool_seed=pool_seed
+    )
+    choice = draw_choice(rule.kept(private), rng)  # lines 3-10
+    released = rule.release(choice)  # line 11
+    draw_targets = iid_targets if parameters.targets == "iid" else quota_targets
+    targets = draw_targets(released, n, rng=generator)  # line 12
+    rows = assign(private, targets, weights=weights, rng=generator)  # lines 13-14
+    assigned = targets[rows]
+
+    leakages = secret_leakages(rule, n, levels or [secret_levels(n)] * len(secrets), parameters.log_l)
+    return Quantization(
+        released=released,
+        targets=targets,
+        rows=rows,
+        assigned=assigned,
+        leakage=max(leakages, key=lambda leakage: leakage.bound_nats),
+        leakages=leakages,
+        cost=total_cost(private, assigned, weights) / n,
+        tree=tree,
+        rule=rule,
+        choice=choice,
+        pool_seed=pool_seed,
+        missing=() if public is None else missing_categories(public, sizes),
+        seeded=rng is not None,
+    )
+
+
+def public_dependency_tree(auxiliary: Codes | None, sizes: Sequence[int]) -> Tree:
+    """The tree from the auxiliary labels; of a single attribute it is trivial.
+
+    Raises:
+        ValueError: several attributes and no auxiliary labels. Private labels never make the tree.
+    """
+    if len(sizes) == 1:
+        return Tree(0, (-1,))
+    if auxiliary is None or not len(auxiliary):
+        raise ValueError(
+            f"{len(sizes)} attributes and no public source for their tree; give an auxiliary set, or name "
+            "each attribute's parent in mechanism.tree"
+        )
+    return learn_tree(auxiliary, sizes)
+
+
+def secret_leakages(rule: Rule, n: int, levels: Sequence[int], log_l: float) -> tuple[Leakage, ...]:
+    """Leakage about each secret of `levels` values; with none named, about any share of n records."""
+    return tuple(rule.leakage(secret_levels=size, log_l=log_l) for size in (levels or [secret_levels(n)]))
