@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from quantext_graph.spec import Attribute, Auxiliary, Source
+from quantext_graph.spec import Attribute, Source
 from quantext_graph.tables import RecordsError, Row, Table, open_table, write_table
 from quantext_graph.tables.table import Places, shown
 
@@ -17,7 +17,6 @@ __all__ = [
     "RecordsError",
     "Row",
     "Table",
-    "label_columns",
     "open_table",
     "read_source",
     "write_table",
@@ -30,13 +29,13 @@ OnMissing = Literal["error", "drop"]
 class Record:
     """One text with its labels.
 
-    `row` is the number of its data row in the file, from 1; `labels` holds for each attribute of
-    the spec the code of its category, or `None` for an attribute that no column labels.
+    `row` is the number of its data row in the file, from 1; `labels` is {index of an attribute in the
+    spec: code of its category}, for the attributes that a column labels.
     """
 
     row: int
     text: str
-    labels: tuple[int | None, ...]
+    labels: Mapping[int, int]
 
     def __repr__(self) -> str:
         return f"Record(row={self.row})"
@@ -65,43 +64,19 @@ class Records:
                 yield record
 
 
-def label_columns(source: Source, attributes: Sequence[Attribute], table: Table) -> dict[str, str]:
-    """Which column of `table` labels which attribute.
-
-    In the data set an attribute is labelled by the column it names. In the auxiliary set
-    `auxiliary.columns` comes first; an attribute that it leaves out is labelled by the column it
-    names for the data, else by one that bears its own name, else not at all.
-
-    Raises:
-        RecordsError: for a column that the spec names and the file lacks.
-    """
-    if not isinstance(source, Auxiliary):
-        named = {a.name: a.column for a in attributes if a.column and a.labels in ("auto", "column")}
-    else:
-        named = dict(source.columns)
-    for column in named.values():
-        table.column(column)
-    if isinstance(source, Auxiliary):
-        for attribute in attributes:
-            likely = next((c for c in (attribute.column, attribute.name) if c in table.columns), None)
-            if likely:
-                named.setdefault(attribute.name, likely)
-    return named
-
-
 def read_source(
-    source: Source | Auxiliary,
+    source: Source,
     attributes: Sequence[Attribute],
     *,
-    columns: Mapping[str, str] | None = None,
+    columns: Mapping[str, str],
     on_missing: OnMissing = "error",
 ) -> Records:
     """Check a whole source against the spec and return its records.
 
     Args:
         source: the file, its text column, and how to read it.
-        attributes: those of the spec; labels come in their order.
-        columns: {attribute: column that labels it}; as `label_columns` says if left out.
+        attributes: those of the spec.
+        columns: {attribute: column that labels it}, for those that a column labels.
         on_missing: what to do with a row whose text is empty or blank, or that lacks a label:
             refuse the file, or leave the row out.
 
@@ -110,8 +85,6 @@ def read_source(
             missing labels, labels outside the categories.
     """
     table = open_table(source.path, encoding=source.encoding, delimiter=source.delimiter)
-    if columns is None:
-        columns = label_columns(source, attributes, table)
     reader = _Reader.of(table, source.text, attributes, columns)
     survey = _Survey()
     for row in table:
@@ -137,7 +110,7 @@ class _Reader:
 
     text: int
     attributes: tuple[Attribute, ...]
-    places: tuple[int | None, ...]
+    places: Mapping[int, int]
     codes: tuple[Mapping[str, int], ...]
 
     @classmethod
@@ -147,18 +120,19 @@ class _Reader:
         index = table.column(text)
         if text in table.opaque:
             raise RecordsError(f"{table.path}, column {shown(text)}: holds objects or lists, not texts")
-        places = tuple(table.column(columns[a.name]) if a.name in columns else None for a in attributes)
+        places = {
+            number: table.column(columns[attribute.name])
+            for number, attribute in enumerate(attributes)
+            if attribute.name in columns
+        }
         return cls(index, tuple(attributes), places, tuple(map(_codes, attributes)))
 
     def record(self, row: Row) -> Record | _Missing | _Unknown:
         text = row.values[self.text]
         if text is None or not text.strip():
             return _Missing("text")
-        labels: list[int | None] = []
-        for index, place in enumerate(self.places):
-            if place is None:
-                labels.append(None)
-                continue
+        labels: dict[int, int] = {}
+        for index, place in self.places.items():
             label = row.values[place]
             if label is None or not label.strip():
                 return _Missing(self.attributes[index].name)
@@ -166,8 +140,8 @@ class _Reader:
             code = codes.get(label, codes.get(label.strip()))
             if code is None:
                 return _Unknown(index, label)
-            labels.append(code)
-        return Record(row.number, text, tuple(labels))
+            labels[index] = code
+        return Record(row.number, text, labels)
 
 
 def _codes(attribute: Attribute) -> dict[str, int]:
