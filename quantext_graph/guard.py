@@ -1,0 +1,132 @@
+"""What keeps private text on this machine: addresses, proxies, tracing, logs.
+
+Every client that carries record text is built here. To a loopback address it goes with no proxy and
+follows no redirect, since either could carry the text away.
+"""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+import logging
+import os
+import socket
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import openai
+
+from quantext_graph.spec import QuantextError
+
+_TRACING = (
+    "LANGSMITH_TRACING",
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING_V2",
+    "LANGCHAIN_TRACING",
+    "LANGSMITH_OTEL_ENABLED",
+)
+_LOGGERS_WITH_BODIES = ("openai._base_client", "anthropic._base_client", "groq._base_client")
+
+
+class RemoteModelRefused(QuantextError):  # noqa: N818
+    """A model whose address is not loopback, in a spec that keeps private text on this machine."""
+
+
+def is_loopback(url: str) -> bool:
+    """Whether every address that the host of `url` resolves to is a loopback address."""
+    host = urlsplit(url if "//" in url else f"//{url}").hostname
+    if not host:
+        return False
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(host, None)
+    except OSError:
+        return False
+    return bool(found) and all(ipaddress.ip_address(str(item[4][0])).is_loopback for item in found)
+
+
+def refuse_remote(model: str, address: str, *, allow_remote: bool) -> None:
+    """Let a remote model pass only where the spec allows it.
+
+    Raises:
+        RemoteModelRefused: with one line that names the address and the way out.
+    """
+    if not allow_remote:
+        raise RemoteModelRefused(
+            f"{model}: private text would leave this machine (to {address}); use a model at a loopback "
+            "address, or set `models.allow_remote: true`"
+        )
+
+
+def tracing_warning() -> str | None:
+    """One line where the environment asks for tracing, which is never done for record steps."""
+    asked = [name for name in _TRACING if os.environ.get(name, "").lower() in ("1", "true", "yes", "on")]
+    if not asked:
+        return None
+    return (
+        f"{', '.join(asked)} is set: calls that carry records are not traced; "
+        "traces of the rest leave this machine"
+    )
+
+
+def keep_bodies_out_of_logs() -> None:
+    """Drop the debug lines in which older client libraries log request bodies."""
+    for name in _LOGGERS_WITH_BODIES:
+        logger = logging.getLogger(name)
+        if _above_debug not in logger.filters:
+            logger.addFilter(_above_debug)
+
+
+def _above_debug(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
+def openai_http_client(*, loopback: bool, timeout: float) -> openai.DefaultHttpxClient:
+    """The HTTP client of an OpenAI-compatible address."""
+    # The openai package has changed the HTTP library under it; its own base class says which it is.
+    library = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+    return openai.DefaultHttpxClient(**_options(library, loopback=loopback, timeout=timeout))
+
+
+def ollama_client_options(*, loopback: bool, timeout: float) -> dict[str, Any]:
+    """Keyword arguments for the HTTP client that the ollama package builds."""
+    return _options(httpx, loopback=loopback, timeout=timeout)
+
+
+def _options(library: Any, *, loopback: bool, timeout: float) -> dict[str, Any]:
+    return {
+        "timeout": library.Timeout(timeout, connect=min(10.0, timeout)),
+        "limits": library.Limits(max_connections=None, max_keepalive_connections=None),
+        "follow_redirects": not loopback,
+        "trust_env": not loopback,
+        "event_hooks": {"response": [_deadline(library, timeout)]},
+    }
+
+
+def _deadline(library: Any, seconds: float) -> Any:
+    """A hook after which a reply's body must be complete within `seconds`: read timeouts alone let a
+    server that drips a byte at a time hold a worker for ever."""
+
+    class DeadlineStream(library.SyncByteStream):  # type: ignore[misc]
+        def __init__(self, response: Any) -> None:
+            self._inner, self._request = response.stream, response.request
+            self._end = time.monotonic() + seconds
+
+        def __iter__(self) -> Any:
+            for chunk in self._inner:
+                if time.monotonic() > self._end:
+                    raise library.ReadTimeout("the reply took too long", request=self._request)
+                yield chunk
+
+        def close(self) -> None:
+            self._inner.close()
+
+    def bound(response: Any) -> None:
+        response.stream = DeadlineStream(response)
+
+    return bound

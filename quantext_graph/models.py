@@ -1,0 +1,351 @@
+"""Chat models of the spec, behind one door: structured calls, written texts, scored options.
+
+Every call to a model is made here: it passes the throttle, goes to the address that has least to
+do, is retried where the fault can pass, and comes back as one of five outcomes. Models that would
+carry private text away are refused when they are made.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel
+
+from quantext_graph.addresses import Addresses
+from quantext_graph.connect import connect
+from quantext_graph.embeddings import text_embedding
+from quantext_graph.faults import Fault, Kind, ModelError, ModelUnavailable, fault_of
+from quantext_graph.guard import RemoteModelRefused, keep_bodies_out_of_logs, tracing_warning
+from quantext_graph.providers import Answer, Endpoint, LangChainEndpoint, Request
+from quantext_graph.replies import (
+    Candidate,
+    Outcome,
+    Reply,
+    Scores,
+    Token,
+    Unreadable,
+    Usage,
+    read_json,
+    read_text,
+)
+from quantext_graph.scoring import option_scores
+from quantext_graph.spec import Limits, Models, ModelSpec
+from quantext_graph.throttle import Throttle, delay
+
+__all__ = [
+    "ChatModel",
+    "ModelError",
+    "ModelUnavailable",
+    "Outcome",
+    "RemoteModelRefused",
+    "Reply",
+    "Scores",
+    "Usage",
+    "chat_model",
+    "from_langchain",
+    "text_embedding",
+    "tracing_warning",
+]
+
+T = TypeVar("T", bound=BaseModel)
+
+_OUTCOMES = {
+    Kind.BUSY: Outcome.UNAVAILABLE,
+    Kind.AWAY: Outcome.UNAVAILABLE,
+    Kind.PASSING: Outcome.UNAVAILABLE,
+    Kind.REFUSED: Outcome.REFUSED,
+    Kind.UNFIT: Outcome.INVALID,
+    Kind.REJECTED: Outcome.INVALID,
+}
+_WARMER = 0.4  # a reply that ran into its limit at temperature 0 would do so again
+
+
+class ChatModel:
+    """One model of the spec. Safe to call from many threads.
+
+    A temperature or a token limit in the spec holds for every call; else what the call says.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoints: Sequence[Endpoint],
+        *,
+        remote: bool,
+        limits: Limits | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        outage_seconds: float | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self.name, self.remote = name, remote
+        contexts = [endpoint.context for endpoint in endpoints if endpoint.context is not None]
+        self.context: int | None = min(contexts, default=None)
+        self._addresses = Addresses(endpoints)
+        self._throttle = Throttle(name, limits, outage_seconds=outage_seconds)
+        self._temperature, self._max_tokens = temperature, max_tokens
+        self._on_close = on_close
+        self._closing = threading.Lock()
+        self._answered_once = False
+
+    def __repr__(self) -> str:
+        return f"ChatModel({self.name!r}, remote={self.remote})"
+
+    def structured(
+        self,
+        messages: Sequence[BaseMessage],
+        output: type[T],
+        *,
+        temperature: float | None = None,
+        max_tokens: int = 512,
+        seed: int | None = None,
+        repairs: int = 1,
+        n: int = 1,
+    ) -> Reply[T]:
+        """Ask for JSON that validates as `output`; the one function for such calls.
+
+        An invalid reply is asked for again, `repairs` times, with the mistake in the prompt and
+        another seed. Texts outside the JSON object are never used.
+
+        Raises:
+            ModelError: where the model cannot answer whatever is asked (404, 401).
+            ModelUnavailable: where it has answered nothing for as long as an outage may last.
+        """
+        request = self._request(messages, temperature, max_tokens, seed=seed, n=n, schema=output)
+        return self._ask_until_valid(request, lambda candidate: read_json(candidate, output), repairs)
+
+    def write(
+        self,
+        messages: Sequence[BaseMessage],
+        output: type[T],
+        *,
+        opening: str = "",
+        temperature: float | None = None,
+        min_p: float | None = None,
+        max_tokens: int = 256,
+        stop: Sequence[str] = (),
+        n: int = 1,
+        seed: int | None = None,
+    ) -> Reply[T]:
+        """Ask for free text that begins with `opening`, validated as `output(text=...)`.
+
+        `text` is whole, opening included. Candidates that were cut off are dropped.
+
+        Raises:
+            ModelError, ModelUnavailable: as `structured`.
+        """
+        opening = opening.rstrip()  # a trailing space would split the next word's token
+        request = self._request(
+            messages, temperature, max_tokens, seed=seed, n=n, opening=opening, min_p=min_p, stop=tuple(stop)
+        )
+        prefilled = self._addresses.prefills and bool(opening)
+        return self._ask_until_valid(
+            request, lambda candidate: read_text(candidate, output, opening, prefilled), repairs=0
+        )
+
+    def score(
+        self, messages: Sequence[BaseMessage], options: Sequence[str], *, opening: str = ""
+    ) -> Reply[Scores]:
+        """Log-probability of each option as the next words of the reply, normalised over the options.
+
+        UNAVAILABLE where the server gives no log-probabilities.
+
+        Raises:
+            ModelError, ModelUnavailable: as `structured`.
+        """
+        if not self._addresses.likely:
+            return Reply(Outcome.UNAVAILABLE, reason="the server gives no log-probabilities")
+        opening = opening.rstrip()
+        base = self._request(messages, 0.0, 1, likely=self._addresses.likely, fixed=True)
+        usage = Usage()
+
+        def likely(said: str) -> Sequence[Token]:
+            nonlocal usage
+            begun = opening + said if opening else said.lstrip()
+            answer, cost = self._send(replace(base, opening=begun))
+            usage += cost
+            if isinstance(answer, Fault):
+                raise Unreadable(_OUTCOMES[answer.kind], answer.words)
+            if not answer.candidates or not answer.candidates[0].likely:
+                raise Unreadable(Outcome.UNAVAILABLE, "the server gives no log-probabilities")
+            return answer.candidates[0].likely
+
+        try:
+            scores = option_scores(options, likely, continues=self._addresses.prefills)
+        except Unreadable as failure:
+            return Reply(failure.outcome, reason=failure.reason, usage=usage)
+        if scores is None:
+            return Reply(Outcome.INVALID, reason="no option is among the likely next words", usage=usage)
+        return Reply(Outcome.OK, (Scores(log_probabilities=scores),), usage=usage)
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of `text`: exact where the server can say, else estimated on the high side."""
+        exact = self._addresses.first.count_tokens(text)
+        return exact if exact is not None else 1 + len(text.encode("utf-8", "replace")) // 2
+
+    def close(self) -> None:
+        """End waiting calls and let go of the server. Closing twice is no mistake."""
+        self._throttle.close()
+        with self._closing:
+            on_close, self._on_close = self._on_close, None
+        self._addresses.close()
+        if on_close is not None:
+            on_close()
+
+    def _request(
+        self,
+        messages: Sequence[BaseMessage],
+        temperature: float | None,
+        max_tokens: int,
+        *,
+        fixed: bool = False,
+        seed: int | None = None,
+        n: int = 1,
+        schema: type[BaseModel] | None = None,
+        opening: str = "",
+        min_p: float | None = None,
+        stop: tuple[str, ...] = (),
+        likely: int = 0,
+    ) -> Request:
+        """`fixed`: temperature and limit are part of what is measured, and the spec does not change them."""
+        if not fixed:
+            temperature = temperature if self._temperature is None else self._temperature
+            max_tokens = max_tokens if self._max_tokens is None else self._max_tokens
+        return Request(
+            tuple(messages), max_tokens, schema, opening, temperature, min_p, stop, n, seed, likely
+        )
+
+    def _ask_until_valid(self, request: Request, read: Callable[[Candidate], T], repairs: int) -> Reply[T]:
+        usage = Usage()
+        for left in range(repairs, -1, -1):
+            answer, cost = self._send(request)
+            usage += cost
+            if isinstance(answer, Fault):
+                return Reply(_OUTCOMES[answer.kind], reason=answer.words, usage=usage)
+            values, failure, failed = _read_all(answer.candidates, read)
+            if values:
+                return Reply(Outcome.OK, values, usage=usage)
+            if failure.outcome is Outcome.REFUSED or not left:
+                break
+            request = _again(request, failed, failure)
+        return Reply(failure.outcome, reason=failure.reason, usage=usage)
+
+    def _send(self, request: Request) -> tuple[Answer | Fault, Usage]:
+        """Send one request, and again while its fault can pass."""
+        begun, tries, usage = time.monotonic(), 0, Usage()
+        expected = _expected_tokens(request)
+        while True:
+            probe = self._throttle.enter(expected)
+            started = time.monotonic()
+            with self._addresses.least_busy() as endpoint:
+                try:
+                    answer = endpoint.ask(request)
+                except Exception as error:  # clients raise what they like; `fault_of` sorts it
+                    fault = fault_of(error, self.name)
+                except BaseException:
+                    self._throttle.left(probe)
+                    raise
+                else:
+                    self._answered_once = True
+                    spent = answer.input_tokens + answer.output_tokens
+                    self._throttle.answered(probe, spent - expected if spent else 0)
+                    self._addresses.answered(endpoint)
+                    cost = Usage(
+                        answer.calls, answer.input_tokens, answer.output_tokens, time.monotonic() - started
+                    )
+                    return answer, usage + cost
+            usage += Usage(calls=1, seconds=time.monotonic() - started)
+            tries += 1
+            if self._ends(fault, endpoint, probe) or self._throttle.gives_up(
+                fault, tries, time.monotonic() - begun
+            ):
+                return fault, usage
+            self._throttle.pause(delay(tries) if fault.wait is None else fault.wait)
+
+    def _ends(self, fault: Fault, endpoint: Endpoint, probe: bool) -> bool:
+        """Note a failed request; true where its fault belongs to this request alone.
+
+        Raises:
+            ModelError: where every request would meet the same.
+        """
+        if fault.kind in (Kind.REFUSED, Kind.UNFIT) or (fault.kind is Kind.REJECTED and self._answered_once):
+            self._throttle.answered(probe)
+            return True
+        if fault.kind in (Kind.FATAL, Kind.REJECTED):
+            self._throttle.left(probe)
+            words = (
+                fault.words if fault.kind is Kind.FATAL else f"{self.name}: {fault.words}; check its settings"
+            )
+            raise ModelError(words)
+        if self._addresses.failed(endpoint, fault):
+            fault = replace(fault, kind=Kind.PASSING)  # another address may answer at once
+        self._throttle.failed(fault, probe)
+        return False
+
+
+def from_langchain(model: BaseChatModel, *, name: str = "custom", remote: bool) -> ChatModel:
+    """A `ChatModel` over any LangChain chat model; the caller says whether text leaves the machine."""
+    keep_bodies_out_of_logs()
+    endpoint = LangChainEndpoint(lambda _temperature, _limit: model, address=name)
+    return ChatModel(name, [endpoint], remote=remote)
+
+
+def chat_model(reference: ModelSpec, models: Models, limits: Limits | None = None) -> ChatModel:
+    """The model that `reference` names, checked to be there.
+
+    Raises:
+        RemoteModelRefused: where text would leave the machine and `models.allow_remote` is not set.
+        ModelError: for an unknown provider, a missing package or a model that is not there.
+        ModelUnavailable: where no server answers.
+        ModelFileError: for an embedded model whose file is not there.
+    """
+    keep_bodies_out_of_logs()
+    connection = connect(reference, models)
+    return ChatModel(
+        reference.model,
+        connection.endpoints,
+        remote=connection.remote,
+        limits=limits,
+        temperature=reference.temperature,
+        max_tokens=reference.max_tokens,
+        on_close=connection.close,
+    )
+
+
+def _read_all(
+    candidates: Sequence[Candidate], read: Callable[[Candidate], T]
+) -> tuple[tuple[T, ...], Unreadable, Candidate | None]:
+    """Candidates that can be read, and the first that cannot."""
+    values: list[T] = []
+    failure, failed = Unreadable(Outcome.INVALID, "the reply is empty"), None
+    for candidate in candidates:
+        try:
+            values.append(read(candidate))
+        except Unreadable as found:
+            if failed is None:
+                failure, failed = found, candidate
+    return tuple(values), failure, failed
+
+
+def _again(request: Request, failed: Candidate | None, failure: Unreadable) -> Request:
+    seed = None if request.seed is None else request.seed + 1_000_003
+    if failure.outcome is Outcome.TRUNCATED or failed is None or not failed.text.strip():
+        warmer = max(request.temperature or 0.0, _WARMER)
+        return replace(request, seed=seed, temperature=warmer)
+    mistake = HumanMessage(
+        f"That reply cannot be used: {failure.feedback}. Reply again with one JSON object that follows the "
+        "schema, and nothing else."
+    )
+    return replace(request, seed=seed, messages=(*request.messages, AIMessage(failed.text[:2000]), mistake))
+
+
+def _expected_tokens(request: Request) -> int:
+    return (
+        sum(len(str(message.content)) for message in request.messages) // 4 + request.n * request.max_tokens
+    )
