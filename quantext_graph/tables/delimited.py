@@ -139,18 +139,21 @@ def _in_words(error: csv.Error) -> str:
     return "a quote inside a quoted field; double it"
 
 
-def _data_rows(layout: _Layout, width: int) -> Iterator[Row]:
+def _below_header(layout: _Layout, width: int) -> Iterator[_RawRow]:
     """Rows below the header. A blank line is no row, except that in a file of one column it is one
     with an empty cell."""
-    rows = (row for row in _raw_rows(layout) if row.fields or width == 1)
-    header_seen = False
-    number = 0
+    rows = _raw_rows(layout)
+    next(row for row in rows if row.fields)
     for row in rows:
-        if not header_seen:
-            header_seen = bool(row.fields)
-            continue
-        number += 1
-        yield Row(number, row.line, tuple(row.fields) or ("",))
+        if row.fields:
+            yield row
+        elif width == 1:
+            yield replace(row, fields=[""])
+
+
+def _data_rows(layout: _Layout, width: int) -> Iterator[Row]:
+    for number, row in enumerate(_below_header(layout, width), start=1):
+        yield Row(number, row.line, tuple(row.fields))
 
 
 def _checked(layout: _Layout) -> tuple[tuple[str, ...], int]:
@@ -164,24 +167,24 @@ def _checked(layout: _Layout) -> tuple[tuple[str, ...], int]:
     check_header(path, header.line, columns, list(islice(_data_rows(layout, width), SAMPLE_ROWS)))
 
     ragged, quotes, widths = Places(), Places(), Counter[int]()
+    if layout.dialect.has_stray_quote(header.raw):
+        quotes.add(header.line)
     n_rows = 0
-    for row in _raw_rows(layout):
-        if not row.fields and width > 1:
-            continue
+    for row in _below_header(layout, width):
         n_rows += 1
-        if len(row.fields or "1") != width:
+        if len(row.fields) != width:
             ragged.add(row.line)
             widths[len(row.fields)] += 1
         if layout.dialect.has_stray_quote(row.raw):
             quotes.add(row.line)
     if ragged.count:
-        raise RecordsError(f"{path}, {ragged.say('line')}: {_ragged(widths, width, n_rows - 1)}")
+        raise RecordsError(f"{path}, {ragged.say('line')}: {_ragged(widths, width, n_rows)}")
     if quotes.count:
         raise RecordsError(
             f"{path}, {quotes.say('line')}: a quote after a space inside a field that is not in quotes; "
             "put the whole field in quotes and double those in it"
         )
-    return columns, n_rows - 1
+    return columns, n_rows
 
 
 def _ragged(widths: Counter[int], width: int, n_rows: int) -> str:

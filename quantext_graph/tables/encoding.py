@@ -28,7 +28,6 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
-UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 NON_ASCII = re.compile(r"[^\x00-\x7f]")
 IMPLAUSIBLE = re.compile(
     r"[^\W\d_\x00-\x7f][^\x00-\x7f]{2,}"  # three in a row: another alphabet
@@ -124,16 +123,17 @@ def _must_decode(path: Path, encoding: str, mend: str) -> None:
 
 def _western_or_refused(path: Path, broken: int) -> tuple[str, tuple[str, ...]]:
     sample = _blocks_beyond_ascii(path)
-    sequences = UTF8_SEQUENCE.findall(sample)
-    high = sum(byte > 0x7F for byte in sample)
-    if 2 * sum(map(len, sequences)) > high:
+    as_utf8 = sample.decode("utf-8", errors="replace")
+    wrong = as_utf8.count("�")
+    if len(NON_ASCII.findall(as_utf8)) >= 2 * wrong:  # as many right characters as wrong bytes
         raise RecordsError(
-            f"{path}, line {broken}: not valid UTF-8, though most of the file is; "
+            f"{path}, line {broken}: not valid UTF-8, though other parts of the file are; "
             "mend that line, or say the `encoding:` of the whole file"
         )
     text = sample.decode("cp1252", errors="replace")
     doubtful = sum(len(NON_ASCII.findall(match.group())) for match in IMPLAUSIBLE.finditer(text))
     doubtful += text.count("�")
+    high = len(NON_ASCII.findall(text))
     if doubtful > IMPLAUSIBLE_SHARE * high or _first_undecodable_line(path, "cp1252") is not None:
         raise RecordsError(f"{path}, line {broken}: not UTF-8{_likely(sample)}; say `encoding:` in the spec")
     warning = (
