@@ -157,7 +157,8 @@ def _other(reference: ModelSpec, models: Models) -> Connection:
             if temperature is None
             else {"temperature": temperature, "max_tokens": max_tokens}
         )
-        return init_chat_model(reference.model, cache=False, **given, **made)
+        model: BaseChatModel = init_chat_model(reference.model, cache=False, **given, **made)
+        return model
 
     try:
         client(None, 512)

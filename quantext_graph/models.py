@@ -8,7 +8,6 @@ carry private text away are refused when they are made.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -17,12 +16,13 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
-from quantext_graph.addresses import Addresses
 from quantext_graph.connect import connect
+from quantext_graph.delivery import Addresses, Delivery
 from quantext_graph.embeddings import text_embedding
-from quantext_graph.faults import Fault, Kind, ModelError, ModelUnavailable, fault_of
+from quantext_graph.exchange import Request
+from quantext_graph.faults import Fault, Kind, ModelError, ModelUnavailable
 from quantext_graph.guard import RemoteModelRefused, keep_bodies_out_of_logs, tracing_warning
-from quantext_graph.providers import Answer, Endpoint, LangChainEndpoint, Request
+from quantext_graph.providers import Endpoint, LangChainEndpoint
 from quantext_graph.replies import (
     Candidate,
     Outcome,
@@ -36,7 +36,7 @@ from quantext_graph.replies import (
 )
 from quantext_graph.scoring import option_scores
 from quantext_graph.spec import Limits, Models, ModelSpec
-from quantext_graph.throttle import Throttle, delay
+from quantext_graph.throttle import Throttle
 
 __all__ = [
     "ChatModel",
@@ -89,10 +89,10 @@ class ChatModel:
         self.context: int | None = min(contexts, default=None)
         self._addresses = Addresses(endpoints)
         self._throttle = Throttle(name, limits, outage_seconds=outage_seconds)
+        self._delivery = Delivery(name, self._addresses, self._throttle)
         self._temperature, self._max_tokens = temperature, max_tokens
         self._on_close = on_close
         self._closing = threading.Lock()
-        self._answered_once = False
 
     def __repr__(self) -> str:
         return f"ChatModel({self.name!r}, remote={self.remote})"
@@ -168,7 +168,7 @@ class ChatModel:
         def likely(said: str) -> Sequence[Token]:
             nonlocal usage
             begun = opening + said if opening else said.lstrip()
-            answer, cost = self._send(replace(base, opening=begun))
+            answer, cost = self._delivery.send(replace(base, opening=begun))
             usage += cost
             if isinstance(answer, Fault):
                 raise Unreadable(_OUTCOMES[answer.kind], answer.words)
@@ -224,7 +224,7 @@ class ChatModel:
     def _ask_until_valid(self, request: Request, read: Callable[[Candidate], T], repairs: int) -> Reply[T]:
         usage = Usage()
         for left in range(repairs, -1, -1):
-            answer, cost = self._send(request)
+            answer, cost = self._delivery.send(request)
             usage += cost
             if isinstance(answer, Fault):
                 return Reply(_OUTCOMES[answer.kind], reason=answer.words, usage=usage)
@@ -235,58 +235,6 @@ class ChatModel:
                 break
             request = _again(request, failed, failure)
         return Reply(failure.outcome, reason=failure.reason, usage=usage)
-
-    def _send(self, request: Request) -> tuple[Answer | Fault, Usage]:
-        """Send one request, and again while its fault can pass."""
-        begun, tries, usage = time.monotonic(), 0, Usage()
-        expected = _expected_tokens(request)
-        while True:
-            probe = self._throttle.enter(expected)
-            started = time.monotonic()
-            with self._addresses.least_busy() as endpoint:
-                try:
-                    answer = endpoint.ask(request)
-                except Exception as error:  # clients raise what they like; `fault_of` sorts it
-                    fault = fault_of(error, self.name)
-                except BaseException:
-                    self._throttle.left(probe)
-                    raise
-                else:
-                    self._answered_once = True
-                    spent = answer.input_tokens + answer.output_tokens
-                    self._throttle.answered(probe, spent - expected if spent else 0)
-                    self._addresses.answered(endpoint)
-                    cost = Usage(
-                        answer.calls, answer.input_tokens, answer.output_tokens, time.monotonic() - started
-                    )
-                    return answer, usage + cost
-            usage += Usage(calls=1, seconds=time.monotonic() - started)
-            tries += 1
-            if self._ends(fault, endpoint, probe) or self._throttle.gives_up(
-                fault, tries, time.monotonic() - begun
-            ):
-                return fault, usage
-            self._throttle.pause(delay(tries) if fault.wait is None else fault.wait)
-
-    def _ends(self, fault: Fault, endpoint: Endpoint, probe: bool) -> bool:
-        """Note a failed request; true where its fault belongs to this request alone.
-
-        Raises:
-            ModelError: where every request would meet the same.
-        """
-        if fault.kind in (Kind.REFUSED, Kind.UNFIT) or (fault.kind is Kind.REJECTED and self._answered_once):
-            self._throttle.answered(probe)
-            return True
-        if fault.kind in (Kind.FATAL, Kind.REJECTED):
-            self._throttle.left(probe)
-            words = (
-                fault.words if fault.kind is Kind.FATAL else f"{self.name}: {fault.words}; check its settings"
-            )
-            raise ModelError(words)
-        if self._addresses.failed(endpoint, fault):
-            fault = replace(fault, kind=Kind.PASSING)  # another address may answer at once
-        self._throttle.failed(fault, probe)
-        return False
 
 
 def from_langchain(model: BaseChatModel, *, name: str = "custom", remote: bool) -> ChatModel:
@@ -343,9 +291,3 @@ def _again(request: Request, failed: Candidate | None, failure: Unreadable) -> R
         "schema, and nothing else."
     )
     return replace(request, seed=seed, messages=(*request.messages, AIMessage(failed.text[:2000]), mistake))
-
-
-def _expected_tokens(request: Request) -> int:
-    return (
-        sum(len(str(message.content)) for message in request.messages) // 4 + request.n * request.max_tokens
-    )

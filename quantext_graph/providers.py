@@ -1,65 +1,21 @@
-"""One address of a model, asked through its LangChain client: OpenAI-compatible, Ollama, or any other.
-
-Clients are called at `_generate`, the method that every LangChain chat model must have. What stands
-above it (callbacks, tracers, global debug printing, the LLM cache whose keys forget temperature and
-seed, the clients' own retries) never sees a record.
-"""
+"""One address of a model, asked through its LangChain client: OpenAI-compatible, Ollama, or any other."""
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import ollama
 import openai
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
-from langsmith.run_helpers import tracing_context
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
+from quantext_graph.exchange import Answer, Request, answer_of, begun, generate, strict_schema, with_schema
 from quantext_graph.guard import ollama_client_options, openai_http_client
-from quantext_graph.replies import Candidate, Token
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked. `opening` is how the reply must begin; `likely` how many alternatives for its
-    first token are wanted."""
-
-    messages: tuple[BaseMessage, ...] = field(repr=False)
-    max_tokens: int
-    schema: type[BaseModel] | None = None
-    opening: str = field(default="", repr=False)
-    temperature: float | None = None
-    min_p: float | None = None
-    stop: tuple[str, ...] = ()
-    n: int = 1
-    seed: int | None = None
-    likely: int = 0
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Candidates and what they cost."""
-
-    candidates: tuple[Candidate, ...]
-    input_tokens: int = 0
-    output_tokens: int = 0
-    calls: int = 1
-
-    def __add__(self, other: Answer) -> Answer:
-        return Answer(
-            self.candidates + other.candidates,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.calls + other.calls,
-        )
 
 
 class Endpoint(Protocol):
@@ -134,9 +90,9 @@ class OpenAIEndpoint:
         if request.schema is not None and not self._bound:
             messages = with_schema(messages, request.schema)
         if request.opening:
-            messages = _begun(messages, request.opening, self.prefills)
-        result = _generate(self._chat, messages, request.stop, **self._options(request))
-        return _answer(result, request)
+            messages = begun(messages, request.opening, self.prefills)
+        result = generate(self._chat, messages, request.stop, **self._options(request))
+        return answer_of(result, request)
 
     def _options(self, request: Request) -> dict[str, Any]:
         # Limits and schema go beside the client's own parameters: it would rename the limit to one that
@@ -172,7 +128,7 @@ class OpenAIEndpoint:
                 f"{root}/tokenize", json=body, headers={"Authorization": f"Bearer {self._key}"}
             )
             found = reply.json() if reply.status_code == 200 else {}
-        except (OSError, ValueError, RuntimeError):
+        except Exception:  # an estimate serves as well, whatever went wrong
             return None
         count = found.get("count", len(found["tokens"]) if "tokens" in found else None)
         return int(count) if count is not None else None
@@ -186,6 +142,7 @@ class OllamaEndpoint:
 
     prefills = True
     likely = 20
+    context: int | None
 
     def __init__(self, model: str, address: str, *, timeout: float, loopback: bool, context: int) -> None:
         self.address, self.context = address, context
@@ -222,7 +179,7 @@ class OllamaEndpoint:
         messages = request.messages
         if request.opening:
             messages = (*messages, AIMessage(request.opening))
-        answer = _answer(_generate(self._chat, messages, (), **options), request)
+        answer = answer_of(generate(self._chat, messages, (), **options), request)
         if self.context is not None and answer.input_tokens >= self.context - 1:
             raise ollama.ResponseError("prompt exceeds the context length", 413)
         return answer
@@ -231,7 +188,7 @@ class OllamaEndpoint:
         return None
 
     def close(self) -> None:
-        self._chat._client.close()
+        self._chat._client.close()  # type: ignore[no-untyped-call]
 
 
 class LangChainEndpoint:
@@ -255,11 +212,11 @@ class LangChainEndpoint:
         if request.schema is not None:
             messages = with_schema(messages, request.schema)
         if request.opening:
-            messages = _begun(messages, request.opening, prefills=False)
+            messages = begun(messages, request.opening, prefills=False)
         client = self._client(request.temperature, request.max_tokens)
-        answer = _answer(_generate(client, messages, request.stop), request)
+        answer = answer_of(generate(client, messages, request.stop), request)
         for _ in range(1, request.n):
-            answer += _answer(_generate(client, messages, request.stop), request)
+            answer += answer_of(generate(client, messages, request.stop), request)
         return answer
 
     def count_tokens(self, text: str) -> int | None:  # noqa: ARG002
@@ -267,106 +224,6 @@ class LangChainEndpoint:
 
     def close(self) -> None:
         pass
-
-
-def _generate(
-    model: BaseChatModel, messages: Sequence[BaseMessage], stop: Sequence[str], **options: Any
-) -> ChatResult:
-    with tracing_context(enabled=False):
-        return model._generate(list(messages), stop=list(stop) or None, **options)
-
-
-def _answer(result: ChatResult, request: Request) -> Answer:
-    candidates = tuple(_candidate(generation) for generation in result.generations)
-    used = (result.llm_output or {}).get("token_usage") or {}
-    message = result.generations[0].message if result.generations else None
-    metadata = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
-    given = int(used.get("prompt_tokens") or metadata.get("input_tokens") or 0)
-    written = int(used.get("completion_tokens") or metadata.get("output_tokens") or 0)
-    if len(candidates) == 1 and not candidates[0].finish:
-        cut = written >= request.max_tokens
-        candidates = (replace(candidates[0], finish="length" if cut else "stop"),)
-    return Answer(candidates, given, written)
-
-
-_FINISHES = {
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "end_turn": "stop",
-    "eos": "stop",
-    "safety": "refusal",
-    "prohibited_content": "refusal",
-    "content_filter": "refusal",
-}
-
-
-def _candidate(generation: ChatGeneration) -> Candidate:
-    message = generation.message
-    info = {**message.response_metadata, **(generation.generation_info or {})}
-    said = info.get("finish_reason") or info.get("done_reason") or info.get("stop_reason") or ""
-    finish = _FINISHES.get(str(said).lower(), str(said).lower())
-    if message.additional_kwargs.get("refusal"):
-        finish = "refusal"
-    if "done" in info and not info["done"]:
-        finish = "length"  # an Ollama stream that broke off
-    return Candidate(message.text, finish, _likely(info.get("logprobs")))
-
-
-def _likely(found: Any) -> tuple[Token, ...]:
-    """Alternatives for the first token, as OpenAI ({"content": [...]}) and Ollama ([...]) give them."""
-    positions = found.get("content") if isinstance(found, dict) else found
-    if not positions:
-        return ()
-    top = positions[0].get("top_logprobs") or ()
-    return tuple(
-        Token(item["token"], float(item["logprob"])) for item in top if math.isfinite(float(item["logprob"]))
-    )
-
-
-def _begun(messages: Sequence[BaseMessage], opening: str, prefills: bool) -> tuple[BaseMessage, ...]:
-    if prefills:
-        return (*messages, AIMessage(opening))
-    words = f"Begin the reply with exactly these words, and go on from there: {opening}"
-    last = messages[-1]
-    if isinstance(last, HumanMessage) and isinstance(last.content, str):
-        return (*messages[:-1], HumanMessage(f"{last.content}\n\n{words}"))
-    return (*messages, HumanMessage(words))
-
-
-def with_schema(messages: Sequence[BaseMessage], output: type[BaseModel]) -> tuple[BaseMessage, ...]:
-    """`messages` with the schema said in the system turn, for models that no schema can be bound to."""
-    words = "Reply with one JSON object that follows this JSON schema, and nothing else: " + json.dumps(
-        output.model_json_schema()
-    )
-    first = messages[0]
-    if isinstance(first, SystemMessage) and isinstance(first.content, str):
-        return (SystemMessage(f"{first.content}\n\n{words}"), *messages[1:])
-    return (SystemMessage(words), *messages)
-
-
-def strict_schema(output: type[BaseModel]) -> dict[str, Any]:
-    """`output` as OpenAI's strict mode wants it: all properties required, none added. Objects with
-    free keys cannot be said that way, so a schema that has one is not strict."""
-    schema = output.model_json_schema()
-    strict = _tighten(schema)
-    return {"name": output.__name__, "schema": schema, "strict": strict}
-
-
-def _tighten(node: Any) -> bool:
-    if isinstance(node, list):
-        parts = [_tighten(item) for item in node]
-        return all(parts)
-    if not isinstance(node, dict):
-        return True
-    parts = [_tighten(value) for value in node.values()]
-    if node.get("type") == "object":
-        if "properties" not in node:
-            return False
-        node["required"] = list(node["properties"])
-        node["additionalProperties"] = False
-    node.pop("default", None)
-    return all(parts)
 
 
 def _next_seed(request: Request, index: int) -> int | None:
