@@ -80,6 +80,11 @@ class Attribute(_Model):
     weight: float = Field(1.0, gt=0, le=1000, allow_inf_nan=False)
 
     @property
+    def by_column(self) -> bool:
+        """Whether a column of the private set gives the labels."""
+        return self.column is not None and self.labels in ("auto", "column")
+
+    @property
     def category_names(self) -> tuple[str, ...]:
         return tuple(category.name for category in self.categories)
 
@@ -244,6 +249,18 @@ class Spec(_Model):
     def weights(self) -> tuple[float, ...]:
         return tuple(attribute.weight for attribute in self.attributes)
 
+    @property
+    def label_columns(self) -> dict[str, str]:
+        """The columns of the private set that label attributes: {attribute: column}."""
+        return {a.name: a.column for a in self.attributes if a.by_column and a.column}
+
+    @property
+    def auxiliary_columns(self) -> dict[str, str]:
+        """The column of the auxiliary set for each attribute: as `auxiliary.columns` says, else the
+        one the private set uses, else the attribute's own name."""
+        given = self.auxiliary.columns if self.auxiliary else {}
+        return {a.name: given.get(a.name) or a.column or a.name for a in self.attributes}
+
     def attribute(self, name: str) -> Attribute:
         return next(attribute for attribute in self.attributes if attribute.name == name)
 
@@ -331,6 +348,7 @@ def parse_spec(raw: dict[str, Any], *, origin: str = "spec", folder: Path | None
 
 
 def _anchored(spec: Spec, folder: Path) -> Spec:
+    folder = folder.absolute()
     data = spec.data.model_copy(update={"path": folder / spec.data.path})
     auxiliary = spec.auxiliary and spec.auxiliary.model_copy(update={"path": folder / spec.auxiliary.path})
     output = spec.output.model_copy(update={"path": folder / spec.output.path})

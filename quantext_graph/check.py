@@ -1,0 +1,117 @@
+"""What a release would be, before it is one: counts, guarantee, calls and time. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quantext_graph.card import guarantee
+from quantext_graph.job import Resources
+from quantext_graph.models import tracing_warning
+from quantext_graph.records import read_source
+from quantext_graph.spec import Spec
+from quantext_graph.spending import Spending, spending_of
+from quantext_graph.tools.leakage import Guarantees, guarantees
+
+SECONDS_A_CALL = 4.0
+"""What a call of the embedded 1.5B model took on two cores; other models have other speeds."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Model calls of a whole run: at least, and at most if every record needs every attempt."""
+
+    calls: int
+    calls_at_most: int
+    seconds: float | None
+
+    def line(self) -> str:
+        said = f"between {self.calls} and {self.calls_at_most} model calls"
+        if self.seconds is None:
+            return said
+        return f"{said}, about {max(1, round(self.seconds / 60))} minutes or more on two cores"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The answer of `quantext check`."""
+
+    spec: Spec
+    records: int
+    auxiliary: int
+    dropped: dict[str, int]
+    guarantees: Guarantees
+    estimate: Estimate
+    spending: Spending
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "records": self.records,
+            "auxiliary": self.auxiliary,
+            "dropped": self.dropped,
+            "attributes": {a.name: list(a.category_names) for a in self.spec.attributes},
+            "components": self.guarantees.components,
+            "mechanism": self.guarantees.mechanism,
+            "leakage": asdict(self.guarantees.worst),
+            "secrets": [
+                {"secret": title, **asdict(leakage)} for title, leakage in self.guarantees.secrets.items()
+            ],
+            "estimate": asdict(self.estimate),
+            "ledger": self.spending.to_json(),
+            "warnings": list(self.warnings),
+        }
+
+    def lines(self) -> list[str]:
+        spec = self.spec
+        said = [
+            f"{self.records} records in {spec.data.path.name}, {self.auxiliary} public ones beside them",
+            "attributes: " + ", ".join(f"{a.name} ({len(a.categories)})" for a in spec.attributes),
+            "mechanism: "
+            + ", ".join(f"{k} {v}" for k, v in self.guarantees.mechanism.items() if v is not None),
+        ]
+        for title, leakage in self.guarantees.secrets.items():
+            said.append(f"{title}: " + " ".join(guarantee(asdict(leakage), spec.mechanism.seed is None)))
+        said.append("estimate: " + self.estimate.line())
+        return said + self.spending.lines()
+
+
+def check(spec: Spec) -> Check:
+    """Read both sets, state the guarantee and estimate the work.
+
+    Raises:
+        QuantextError: whatever would stop a release.
+    """
+    source = read_source(
+        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+    )
+    texts, codes = Resources(spec).auxiliary
+    found = guarantees(spec, len(source), codes)
+    warnings = [*source.table.warnings, *found.notes]
+    if (warning := tracing_warning()) is not None:
+        warnings.append(warning)
+    if not spec.secrets:
+        warnings.append("no secret is named; the bound is stated for any one proportion of the records")
+    return Check(
+        spec=spec,
+        records=len(source),
+        auxiliary=len(texts),
+        dropped=dict(source.dropped),
+        guarantees=found,
+        estimate=estimate(spec, len(source)),
+        spending=spending_of(spec, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
+        warnings=tuple(warnings),
+    )
+
+
+def estimate(spec: Spec, n: int) -> Estimate:
+    """Calls of one label (where a model labels), one extraction and the attempts of every record."""
+    by_model = any(
+        not a.by_column and (a.labels in ("llm", "both") or (a.labels == "auto")) for a in spec.attributes
+    )
+    label = n * by_model
+    attempts = spec.limits.attempts + 1
+    least = label + 2 * n
+    most = label + n + 2 * n * attempts
+    embedded = spec.models.chat.model.startswith("embedded:")
+    return Estimate(least, most, least * SECONDS_A_CALL if embedded else None)

@@ -1,0 +1,312 @@
+"""`quantext`: the command line. It parses, asks and draws; what it does is in `run` and below."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quantext_graph import terminal
+from quantext_graph.spec import QuantextError, Spec, load_spec
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Share a corpus of texts and hide a proportion in it.",
+)
+model_app = typer.Typer(no_args_is_help=True, help="Models that need no server.")
+app.add_typer(model_app, name="model")
+
+SpecPath = Annotated[Path, typer.Argument(help="the YAML spec")]
+WorkspacePath = Annotated[Path, typer.Argument(help="the private folder of the run")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON on standard output")]
+Yes = Annotated[bool, typer.Option("--yes", help="do not ask")]
+Out = Annotated[Path | None, typer.Option("--out", help="release folder, instead of the spec's")]
+Work = Annotated[Path | None, typer.Option("--workspace", help="private folder, instead of RELEASE.work")]
+
+
+@app.command()
+def init(
+    data: Annotated[Path, typer.Argument(help="the data set to release")],
+    auxiliary: Annotated[Path | None, typer.Option(help="a public data set with the same attributes")] = None,
+    text: Annotated[str | None, typer.Option(help="the column that holds the text")] = None,
+    out: Annotated[Path, typer.Option("--out", help="where the spec goes")] = Path("spec.yaml"),
+) -> None:
+    """Write a commented spec from a look at the columns of DATA."""
+    from quantext_graph.proposal import propose_spec
+
+    if out.exists():
+        raise QuantextError(f"{out}: stands already; name another with --out")
+    out.write_text(propose_spec(data, auxiliary, text=text), encoding="utf-8")
+    terminal.out.print(f"{out} written. Edit the attributes and the secret, then: quantext check {out}")
+
+
+@app.command()
+def check(spec: SpecPath, as_json: Json = False) -> None:
+    """Validate SPEC, estimate calls and time, state the guarantee. Changes nothing."""
+    from quantext_graph.check import check as look
+
+    found = look(load_spec(spec))
+    if as_json:
+        print(json.dumps(found.to_json(), indent=2))
+        return
+    for line in found.lines():
+        terminal.out.print(line, markup=False)
+    for warning in found.warnings:
+        terminal.warn(warning)
+
+
+@app.command()
+def preview(
+    spec: SpecPath, n: Annotated[int, typer.Option("-n", min=1, max=50, help="records to show")] = 5
+) -> None:
+    """Show a few records before and after. Nothing is kept, and the draw is not made."""
+    from quantext_graph.preview import preview as look
+
+    with terminal.progress_bars() as bars:
+        shown = look(load_spec(spec), n, bars)
+    for pair in shown:
+        _show_pair(pair)
+
+
+@app.command()
+def release(spec: SpecPath, yes: Yes = False, workspace: Work = None, out: Out = None) -> None:
+    """Release the data set of SPEC: run to the gate, ask, publish."""
+    from quantext_graph.run import Run
+
+    loaded = load_spec(spec)
+    _confirm_spending(loaded, yes)
+    _drive(Run.start(loaded, workspace, output=out), yes)
+
+
+@app.command()
+def status(workspace: WorkspacePath, as_json: Json = False) -> None:
+    """How far a run is."""
+    from quantext_graph.run import status as look
+
+    counts = asdict(look(workspace))
+    if as_json:
+        print(json.dumps(counts))
+        return
+    terminal.out.print(", ".join(f"{key} {value}" for key, value in counts.items()))
+
+
+@app.command()
+def resume(
+    workspace: WorkspacePath,
+    yes: Yes = False,
+    out: Out = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="write the records that missed their target again")
+    ] = False,
+    min_verified: Annotated[
+        float | None, typer.Option("--min-verified", min=0, max=1, help="instead of the spec's")
+    ] = None,
+) -> None:
+    """Go on with a run that was stopped or killed: same draw, nothing done twice."""
+    from quantext_graph.run import Run
+
+    run = Run.resume(workspace, retry_failed=retry_failed, min_verified=min_verified, output=out)
+    _drive(run, yes)
+
+
+@app.command()
+def publish(workspace: WorkspacePath, yes: Yes = False, out: Out = None) -> None:
+    """Publish a run that stands at the gate."""
+    from quantext_graph.run import publish as write
+    from quantext_graph.run import status as look
+
+    target = out or _spec_of(workspace).output.path
+    if not yes and terminal.ask(f"Publish {look(workspace).n} records to {target}?") is not True:
+        raise QuantextError(f"{workspace}: not published; answer y, or give --yes")
+    terminal.out.print(f"Published: {write(workspace, out)}")
+
+
+@app.command()
+def purge(workspace: WorkspacePath, yes: Yes = False) -> None:
+    """Remove the private folder of a run and all that is in it."""
+    from quantext_graph.workspace import purge as remove
+
+    if not yes and terminal.ask(f"Remove {workspace} with its draw and all results for good?") is not True:
+        raise QuantextError(f"{workspace}: kept; answer y, or give --yes")
+    remove(workspace)
+    terminal.out.print(f"Removed: {workspace}")
+
+
+@app.command()
+def ledger(
+    data: Annotated[Path, typer.Argument(help="a private data set, or a spec")], as_json: Json = False
+) -> None:
+    """What has been spent on this private data set over all its releases."""
+    from quantext_graph.spending import spending
+
+    found = spending(data)
+    if as_json:
+        print(json.dumps(found.to_json(), indent=2))
+        return
+    for line in found.lines():
+        terminal.out.print(line, markup=False)
+
+
+@app.command()
+def demo(
+    yes: Yes = True,
+    folder: Annotated[Path, typer.Option("--folder", help="where the demo works")] = Path("quantext-demo"),
+    model: Annotated[str, typer.Option(help="any chat model, as provider:name")] = "",
+) -> None:
+    """Release 24 invented patient messages with the embedded model: the whole path in a few minutes."""
+    from quantext_graph.run import Run
+
+    spec = _demo_spec(folder, model)
+    _fetch_model(spec)
+    outcome_folder = _drive(Run.start(spec, folder / "release.work"), yes, samples=4)
+    if outcome_folder:
+        terminal.out.print(f"Look at it: {outcome_folder / 'README.md'}")
+
+
+@model_app.command("list")
+def model_list() -> None:
+    """The models that run in-process, and whether they are here."""
+    from quantext_graph.embedded import list_models
+
+    rows = [
+        (m.name, f"{m.size / 1e6:,.0f} MB", "here" if m.present else "not fetched") for m in list_models()
+    ]
+    terminal.table("embedded models", ("name", "size", "state"), rows)
+
+
+@model_app.command("pull")
+def model_pull(name: str) -> None:
+    """Fetch a model and check its sha256."""
+    from quantext_graph.embedded import pull
+
+    with terminal.progress_bars() as bars:
+        path = pull(name, lambda done, total: bars({"stage": "pull", "done": done, "total": total}))
+    terminal.out.print(f"{name}: {path}")
+
+
+def _drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
+    """Run to the gate, show the figures, ask, publish. Returns the release folder."""
+    from quantext_graph.run import stoppable
+
+    with run, stoppable(run.control, terminal.warn):
+        with terminal.progress_bars() as bars:
+            outcome = run.go(bars)
+        _show_report(run.workspace, samples)
+        target = run.output
+        answer = True if yes else terminal.ask(f"Publish to {target}?")
+        if answer is None:
+            terminal.out.print(f"Waiting at the gate. Publish: quantext publish {run.workspace} --yes")
+            return None
+        outcome = run.answer(answer)
+    if not answer:
+        terminal.out.print(f"Not published; all is kept in {run.workspace}")
+        return None
+    published = Path(outcome.progress["release"])
+    terminal.out.print(f"Published: {published}")
+    return published
+
+
+def _show_report(workspace: Path, samples: int) -> None:
+    from quantext_graph.private_report import gate_lines, sample_pairs
+
+    for pair in sample_pairs(workspace, samples):
+        _show_pair(pair)
+    for line in gate_lines(workspace):
+        terminal.out.print(line, markup=False)
+
+
+def _show_pair(pair: dict[str, Any]) -> None:
+    say = terminal.out.print
+    say(f"before  ({', '.join(pair['labels'])})", style="bold")
+    say(f"  {pair['text']}", markup=False)
+    mark = "" if pair["verified"] else "  [not on target]"
+    say(f"after   ({', '.join(pair['target'])}){mark}", style="bold", markup=False)
+    say(f"  {pair['released']}\n", markup=False)
+
+
+def _confirm_spending(spec: Spec, yes: bool) -> None:
+    """Running again is another release and adds to the ledger; ask where the sum passes the cap."""
+    from quantext_graph.spending import new_spending
+
+    found = new_spending(spec)
+    for line in found.lines():
+        terminal.err.print(line, markup=False)
+    if found.over_cap and not yes and terminal.ask("Release all the same?") is not True:
+        raise QuantextError(f"{spec.data.path}: not released; answer y, or give --yes")
+
+
+def _spec_of(workspace: Path) -> Spec:
+    from quantext_graph.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    try:
+        return opened.spec
+    finally:
+        opened.close()
+
+
+def _demo_spec(folder: Path, model: str) -> Spec:
+    if (folder / "release.work").exists():
+        raise QuantextError(
+            f"{folder}: a demo has run here; remove the folder, or name another with --folder"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("spec.yaml", "messages.csv", "public_messages.csv"):
+        with (files("quantext_graph.demo") / name).open("rb") as source, (folder / name).open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+    text = (folder / "spec.yaml").read_text(encoding="utf-8")
+    if model:
+        (folder / "spec.yaml").write_text(
+            text.replace("embedded:qwen2.5-coder-1.5b", model), encoding="utf-8"
+        )
+    return load_spec(folder / "spec.yaml")
+
+
+def _fetch_model(spec: Spec) -> None:
+    from quantext_graph.embedded import KNOWN_MODELS
+
+    provider, _, name = spec.models.chat.model.partition(":")
+    if provider == "embedded" and name in KNOWN_MODELS:
+        model_pull(name)
+
+
+def main() -> None:
+    """Entry point: one line for what a user can mend, exit codes as the documentation says."""
+    try:
+        app(standalone_mode=False)
+    except QuantextError as error:
+        terminal.fail(str(error))
+        sys.exit(error.exit_code)
+    except typer.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        terminal.fail("stopped; nothing that was done is lost")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        _usage_or_bug(error)
+
+
+def _usage_or_bug(error: Exception) -> None:
+    """click's own usage errors in one line; anything else is a fault of the program."""
+    import click
+
+    if isinstance(error, click.ClickException):
+        terminal.fail(error.format_message())
+        sys.exit(2)
+    if os.environ.get("QUANTEXT_DEBUG"):
+        raise error
+    # The message of an unknown exception may hold a record's text: it is not shown.
+    terminal.fail(f"a fault of the program ({type(error).__name__}); QUANTEXT_DEBUG=1 shows where")
+    sys.exit(1)

@@ -1,0 +1,101 @@
+"""The state machine of a release.
+
+    START → label ⟲ → match_assign → rewrite ⟲ → report → release_gate → END
+
+`match_assign` is a barrier: it needs every label. A pass that is told to stop returns early and is
+entered again, so a drain request ends the run at the next step and `resume` goes on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Checkpointer, interrupt
+from pydantic import ValidationError
+
+from quantext_graph import stages
+from quantext_graph.job import Job, Resources
+from quantext_graph.publish import publish
+from quantext_graph.spec import Spec
+from quantext_graph.state import Approval, Progress, ReleaseContext, ReleaseState
+
+Node = Callable[[ReleaseState, Runtime[ReleaseContext]], ReleaseState]
+
+
+def build_graph(
+    spec: Spec, *, checkpointer: Checkpointer = None, resources: Resources | None = None
+) -> CompiledStateGraph[ReleaseState, ReleaseContext, ReleaseState, ReleaseState]:
+    """Compile the release graph for `spec`, alone or as a subgraph of an app.
+
+    Call it with `{}` and a `ReleaseContext`; progress comes out with `stream_mode="custom"`, the
+    gate is an `interrupt` that is answered with `Command(resume={"approve": True})`. Without a
+    checkpointer (its own or the parent's) there is no gate to stop at, so give one.
+
+    Args:
+        spec: what to release and how.
+        checkpointer: any LangGraph checkpointer; it is given counts and public figures only.
+        resources: models made elsewhere (tests, an app that holds its own clients).
+    """
+
+    held = resources or Resources(spec)
+
+    def node(stage: Callable[[Job], Progress]) -> Node:
+        def run(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
+            with Job.of(spec, runtime, held) as job:
+                return {"quantext": {**state.get("quantext", {}), **stage(job)}}
+
+        return run
+
+    graph: Any = StateGraph(ReleaseState, context_schema=ReleaseContext)
+    graph.add_node("label", node(stages.label))
+    graph.add_node("match_assign", node(stages.match_assign))
+    graph.add_node("rewrite", node(stages.rewrite))
+    graph.add_node("report", node(stages.report))
+    graph.add_node("release_gate", _gate(spec, held))
+    graph.add_edge(START, "label")
+    graph.add_conditional_edges(
+        "label", _again_or("labeled", "label", "match_assign"), ["label", "match_assign"]
+    )
+    graph.add_edge("match_assign", "rewrite")
+    graph.add_conditional_edges("rewrite", _again_or("rewritten", "rewrite", "report"), ["rewrite", "report"])
+    graph.add_edge("report", "release_gate")
+    graph.add_edge("release_gate", END)
+    return graph.compile(checkpointer=checkpointer, name="quantext")  # type: ignore[no-any-return]
+
+
+def _again_or(
+    counter: Literal["labeled", "rewritten"], again: str, then: str
+) -> Callable[[ReleaseState], str]:
+    def route(state: ReleaseState) -> str:
+        progress = state["quantext"]
+        return then if progress[counter] >= progress["n"] else again
+
+    return route
+
+
+def _gate(spec: Spec, held: Resources) -> Node:
+    """Ask before anything is published; an answer that is none is asked for again."""
+
+    def release_gate(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
+        progress = state["quantext"]
+        question = {"question": "Publish this release?", "answer_schema": Approval.model_json_schema()}
+        question |= {"report": progress["report"]}
+        while True:
+            try:
+                approval = Approval.model_validate(interrupt(question))
+                break
+            except ValidationError:
+                question |= {"error": 'not an answer; give {"approve": true} or {"approve": false}'}
+        with Job.of(spec, runtime, held) as job:
+            if not approval.approve:
+                job.store.set_meta("decision", {"approved": False, "reason": approval.reason})
+                return {"quantext": {**progress, "decision": "refused"}}
+            folder = publish(job.workspace, Path(job.output))
+        return {"quantext": {**progress, "decision": "approved", "release": str(folder)}}
+
+    return release_gate

@@ -1,0 +1,148 @@
+"""What the stages of one run work with: its workspace, models, public data and progress."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langgraph.runtime import Runtime
+from platformdirs import user_cache_path
+
+from quantext_graph.models import ChatModel, chat_model
+from quantext_graph.records import read_source
+from quantext_graph.spec import QuantextError, Spec
+from quantext_graph.state import ReleaseContext
+from quantext_graph.steps.kit import Kit, prepare
+from quantext_graph.store import Store
+from quantext_graph.workspace import Workspace
+
+Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+class Resources:
+    """Models, auxiliary set and kit of a spec: made when first needed, shared by all stages.
+
+    Only public data goes in. `chat` and `verify` replace the spec's models, for an app that holds
+    its own clients.
+    """
+
+    def __init__(self, spec: Spec, *, chat: ChatModel | None = None, verify: ChatModel | None = None) -> None:
+        self.spec = spec
+        self._guard = threading.RLock()
+        self._given = {"chat": chat, "verify": verify}
+        self._opened: dict[str, ChatModel] = {}
+        self._kit: Kit | None = None
+
+    @cached_property
+    def auxiliary(self) -> tuple[list[str], Codes]:
+        """Texts and (N, m) codes of the auxiliary set; empty where the spec has none.
+
+        Rows that lack a text or a label are left out: the set is public, nothing is owed to n.
+        """
+        source = self.spec.auxiliary
+        sizes = self.spec.sizes
+        if source is None:
+            return [], np.empty((0, len(sizes)), dtype=np.int64)
+        texts: list[str] = []
+        codes: list[list[int]] = []
+        for record in read_source(
+            source, self.spec.attributes, columns=self.spec.auxiliary_columns, on_missing="drop"
+        ):
+            texts.append(record.text)
+            codes.append([record.labels[i] for i in range(len(sizes))])
+        if not texts:
+            raise QuantextError(f"{source.path}: no row has a text and every label; check auxiliary.columns")
+        return texts, np.array(codes, dtype=np.int64)
+
+    def chat(self) -> ChatModel:
+        return self._model("chat")
+
+    def verify(self) -> ChatModel:
+        return self._model("verify")
+
+    def kit(self, emit: Callable[[dict[str, Any]], None]) -> Kit:
+        with self._guard:
+            if self._kit is None:
+                texts, codes = self.auxiliary
+
+                def progress(step: str, done: int, total: int) -> None:
+                    emit({"stage": step, "done": done, "total": total})
+
+                rows = list(zip(texts, map(tuple, codes.tolist()), strict=True))
+                cache = user_cache_path("quantext-graph") / "openings"
+                self._kit = prepare(
+                    self.spec, rows, self.chat(), self.verify(), cache=cache, progress=progress
+                )
+            return self._kit
+
+    def close(self) -> None:
+        for model in self._opened.values():
+            model.close()
+        self._opened.clear()
+        self._kit = None
+
+    def _model(self, role: str) -> ChatModel:
+        with self._guard:
+            given = self._given[role] or (self._given["chat"] if role == "verify" else None)
+            if given is not None:
+                return given
+            models = self.spec.models
+            reference = (models.verify if role == "verify" else None) or models.chat
+            if role == "verify" and reference == models.chat:
+                return self._model("chat")
+            if role not in self._opened:
+                self._opened[role] = chat_model(reference, models, self.spec.limits)
+            return self._opened[role]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One stage's hands: everything it needs, and nothing of LangGraph."""
+
+    spec: Spec
+    workspace: Workspace
+    output: Path
+    resources: Resources
+    emit: Callable[[dict[str, Any]], None]
+    stop: Callable[[], bool]
+
+    @property
+    def store(self) -> Store:
+        return self.workspace.store
+
+    @property
+    def kit(self) -> Kit:
+        return self.resources.kit(self.emit)
+
+    @classmethod
+    @contextmanager
+    def of(cls, spec: Spec, runtime: Runtime[ReleaseContext], resources: Resources) -> Iterator[Job]:
+        """The job of one node's run; holds the workspace's lock while it lasts."""
+        context = runtime.context or ReleaseContext()
+        folder = Path(context.workspace) if context.workspace else default_workspace(spec)
+        workspace = open_or_create(folder, spec)
+        output = Path(context.output) if context.output else spec.output.path
+        with workspace.locked():
+            try:
+                yield cls(
+                    spec, workspace, output, resources, runtime.stream_writer, lambda: runtime.drain_requested
+                )
+            finally:
+                workspace.close()
+
+
+def open_or_create(folder: Path, spec: Spec) -> Workspace:
+    if (folder / "store.sqlite").is_file():
+        return Workspace.open(folder)
+    return Workspace.create(folder, spec)
+
+
+def default_workspace(spec: Spec) -> Path:
+    """Beside the release folder: `release` → `release.work`."""
+    return spec.output.path.with_name(spec.output.path.name + ".work")

@@ -1,0 +1,185 @@
+"""The stages of a run, one function each: job in, progress out. Each may be entered again and goes on
+where it stopped."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from langsmith import tracing_context
+
+from quantext_graph.job import Job
+from quantext_graph.ledger import Ledger
+from quantext_graph.passes import run_pass
+from quantext_graph.private_report import figures
+from quantext_graph.record_graph import RecordState, build_record_graph
+from quantext_graph.records import read_source
+from quantext_graph.spec import QuantextError
+from quantext_graph.state import Progress
+from quantext_graph.steps.label import Labels
+from quantext_graph.steps.label import label as label_text
+from quantext_graph.store import Rewrite, StoredRecord
+from quantext_graph.tools.quantize import quantize_records
+
+
+class NotEnoughVerified(QuantextError):
+    """Too few records reached their target: nothing is published."""
+
+    exit_code = 3
+
+
+def ingest(job: Job) -> None:
+    """Take the private records into the workspace; refuse an auxiliary set that holds them."""
+    spec, store = job.spec, job.store
+    if store.n:
+        return
+    public = {_folded(text) for text in job.resources.auxiliary[0]}
+    source = read_source(
+        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+    )
+    shared = 0
+
+    def rows() -> Iterator[tuple[int, str, dict[int, int]]]:
+        nonlocal shared
+        for record in source:
+            shared += _folded(record.text) in public
+            yield record.row, record.text, dict(record.labels)
+
+    n = store.ingest(rows())
+    if n == 0:
+        raise QuantextError(f"{spec.data.path}: no records; a release needs at least one")
+    # The tree and the candidates never see private data, so the auxiliary set must not be it.
+    if spec.auxiliary and 2 * shared > n:
+        store.clear()
+        raise QuantextError(
+            f"{spec.auxiliary.path}: {shared} of the {n} private texts stand in the auxiliary set; "
+            "it must be public and apart from the private set, so name another"
+        )
+    store.set_meta("dropped", dict(source.dropped))
+    store.set_meta("release_id", secrets.token_hex(16))
+    store.commit()
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def label(job: Job) -> Progress:
+    """Alg. 1 line 1: the labels of every record, by column, classifier or model."""
+    ingest(job)
+    spec, store = job.spec, job.store
+    store.set_meta("stage", "label")
+    n, m = store.n, len(spec.attributes)
+    done = store.counts().labeled
+    kit = None if all(attribute.by_column for attribute in spec.attributes) else job.kit
+
+    def work(record: StoredRecord) -> tuple[StoredRecord, Labels | None]:
+        if kit is None:
+            return record, None
+        with tracing_context(enabled=False):
+            return record, label_text(kit, record.text, record.known)
+
+    def keep(result: tuple[StoredRecord, Labels | None]) -> None:
+        nonlocal done
+        record, labels = result
+        if labels is None or kit is None:
+            store.put_labels(record.id, (record.known[i] for i in range(m)), [1.0] * m)
+        else:
+            store.put_labels(record.id, labels.codes, labels.confidence, labels.reason)
+            store.add_usage("label", kit.verify.name, labels.usage)
+        done += 1
+        job.emit({"stage": "label", "done": done, "total": n})
+
+    try:
+        run_pass(store.unlabelled(), work, keep, workers=spec.limits.concurrency, stop=job.stop)
+    finally:
+        store.commit()
+    return {"n": n, "labeled": done}
+
+
+def match_assign(job: Job) -> Progress:
+    """Alg. 1 lines 2-14: the one draw of this run, and who gets which target."""
+    store, spec = job.store, job.spec
+    if store.meta("draw") is None:
+        job.emit({"stage": "match", "done": 0, "total": 1})
+        store.set_meta("stage", "match")
+        labels = store.labels()
+        quantization = quantize_records(spec, labels, job.resources.auxiliary[1])
+        # The ledger first: a draw that was made counts, whatever becomes of the run.
+        with Ledger.open() as ledger:
+            fingerprint = ledger.fingerprint(store.texts())
+            ledger.record(
+                fingerprint,
+                release_id=store.meta("release_id"),
+                bound_nats=quantization.leakage.bound_nats,
+                note={"secrets": [secret.title for secret in spec.secrets]},
+            )
+        store.put_draw(quantization.to_json(), quantization.assigned)
+        job.emit({"stage": "match", "done": 1, "total": 1})
+    return {"rewritten": store.counts().rewritten}
+
+
+def rewrite(job: Job) -> Progress:
+    """Alg. 1 lines 15-18: every record to its target, also one whose target equals its labels."""
+    store, kit = job.store, job.kit
+    store.set_meta("stage", "rewrite")
+    before = store.counts()
+    done, verified = before.rewritten, before.verified
+    graph = build_record_graph()
+
+    def work(item: tuple[int, str, tuple[int, ...], tuple[int, ...]]) -> tuple[Rewrite, RecordState]:
+        id_, text, labels, target = item
+        given: RecordState = {"record": id_, "text": text, "labels": labels, "target": target}
+        with tracing_context(enabled=False):
+            state: Any = graph.invoke(given, context=kit)
+        result = state["result"]
+        detail = {
+            "snippets": list(state["snippets"]),
+            "fallback": result.fallback,
+            "attempts": [
+                {"text": a.text, "on_target": a.on_target, "failures": list(a.failures)}
+                for a in state["attempts"]
+            ],
+        }
+        return Rewrite(id_, result.text, result.on_target, detail), state
+
+    def keep(result: tuple[Rewrite, RecordState]) -> None:
+        nonlocal done, verified
+        written, state = result
+        store.put_rewrite(written)
+        for step, usage in state["usage"]:
+            model = kit.verify.name if step == "verify" else kit.chat.name
+            store.add_usage(step, model, usage)
+        done += 1
+        verified += written.verified
+        job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
+
+    try:
+        run_pass(store.unwritten(), work, keep, workers=job.spec.limits.concurrency, stop=job.stop)
+    finally:
+        store.commit()
+    return {"rewritten": done, "verified": verified, "unverified": done - verified}
+
+
+def report(job: Job) -> Progress:
+    """Judge the finished release; the private part stays in the workspace, the public part goes on."""
+    store, limits = job.store, job.spec.limits
+    counts = store.counts()
+    if counts.verified < limits.min_verified * counts.n:
+        share = counts.verified / counts.n
+        raise NotEnoughVerified(
+            f"{job.workspace.folder}: {counts.verified} of {counts.n} records ({share:.0%}) reached their "
+            f"target, limits.min_verified asks for {limits.min_verified:.0%}; nothing is published. "
+            f"`quantext resume {job.workspace.folder} --retry-failed` tries those again, "
+            "--min-verified SHARE lowers the bar"
+        )
+    if store.meta("report") is None:
+        job.emit({"stage": "report", "done": 0, "total": counts.n})
+        public, private = figures(job)
+        store.set_meta("private_report", private)
+        store.set_meta("report", public)
+        job.emit({"stage": "report", "done": counts.n, "total": counts.n})
+    store.set_meta("stage", "gate")
+    store.commit()
+    return {"report": store.meta("report")}
