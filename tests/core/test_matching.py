@@ -1,0 +1,106 @@
+"""Matching: optima computed apart from this project, and against a dense solver."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from quantext_graph.core import matching
+from quantext_graph.core.matching import assign, total_cost
+
+VECTORS = json.loads((Path(__file__).parent / "vectors/matching.json").read_text())
+
+
+def dense_cost(labels, targets, weights):
+    cost = sum(w * (labels[:, r][:, None] != targets[:, r]) for r, w in enumerate(weights))
+    return cost[linear_sum_assignment(cost)].sum()
+
+
+@st.composite
+def instances(draw):
+    m = draw(st.integers(1, 4))
+    n = draw(st.integers(1, 40))
+    sizes = draw(st.lists(st.integers(1, 5), min_size=m, max_size=m))
+    weights = draw(st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.25]), min_size=m, max_size=m))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return rng.integers(sizes, size=(n, m)), rng.integers(sizes, size=(n, m)), weights
+
+
+@pytest.mark.parametrize("case", VECTORS)
+def test_optima(case):
+    labels, targets = np.array(case["labels"]), np.array(case["targets"])
+    rows = assign(labels, targets, weights=case["weights"])
+    assert sorted(rows) == list(range(len(labels)))
+    assert total_cost(labels, targets[rows], case["weights"]) == case["optimum_total_cost"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(instances())
+def test_cost_equals_a_dense_solver_and_targets_are_kept(instance):
+    labels, targets, weights = instance
+    rows = assign(labels, targets, weights=weights)
+    assert sorted(rows) == list(range(len(labels)))
+    assert total_cost(labels, targets[rows], weights) == pytest.approx(dense_cost(labels, targets, weights))
+
+
+@settings(max_examples=50, deadline=None)
+@given(instances(), st.integers(0, 2**32 - 1))
+def test_order_of_records_and_targets_does_not_matter(instance, seed):
+    labels, targets, weights = instance
+    rng = np.random.default_rng(seed)
+    again, others = rng.permutation(labels), rng.permutation(targets)
+    first = total_cost(labels, targets[assign(labels, targets, weights=weights)], weights)
+    second = total_cost(again, others[assign(again, others, weights=weights)], weights)
+    assert first == pytest.approx(second)
+
+
+@settings(max_examples=50, deadline=None)
+@given(instances())
+def test_products_too_large_for_the_network_are_still_exact_when_few_records_are_left(instance):
+    labels, targets, weights = instance
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "NETWORK_LIMIT", 0)
+        rows = assign(labels, targets, weights=weights)
+    assert total_cost(labels, targets[rows], weights) == pytest.approx(dense_cost(labels, targets, weights))
+
+
+def test_huge_products_stay_near_the_optimum(monkeypatch):
+    monkeypatch.setattr(matching, "DENSE_LIMIT", 100)
+    rng = np.random.default_rng(3)
+    sizes, weights = [40, 30, 20, 50, 8], [1.0, 2.0, 1.0, 1.0, 3.0]
+    skew = [rng.dirichlet(np.full(size, 0.3)) for size in sizes]
+    labels = np.column_stack([rng.choice(len(p), size=1000, p=p) for p in skew])
+    targets = np.column_stack([rng.choice(len(p), size=1000, p=p) for p in skew])
+    rows = assign(labels, targets, weights=weights)
+    assert sorted(rows) == list(range(1000))
+    reached = total_cost(labels, targets[rows], weights)
+    optimum = dense_cost(labels, targets, weights)
+    assert optimum <= reached <= 1.25 * optimum
+
+
+def test_which_of_like_records_goes_where_is_random():
+    labels = np.zeros((20, 1), int)
+    targets = np.array([[0]] * 10 + [[1]] * 10)
+    moved = {tuple(np.flatnonzero(targets[assign(labels, targets)][:, 0])) for _ in range(20)}
+    assert len(moved) > 15
+
+
+def test_equal_labels_and_targets_cost_nothing():
+    labels = np.random.default_rng(0).integers(4, size=(50, 3))
+    rows = assign(labels, labels[::-1])
+    np.testing.assert_array_equal(labels[::-1][rows], labels)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.inf]])
+def test_weights_that_make_no_metric_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        assign(np.zeros((3, 2), int), np.zeros((3, 2), int), weights=weights)
+
+
+def test_shapes_that_differ_are_refused():
+    with pytest.raises(ValueError, match="one shape"):
+        assign(np.zeros((3, 2), int), np.zeros((4, 2), int))
