@@ -86,9 +86,10 @@ def _greedy(curves: Sequence[Floats], masses: Sequence[float], budget_nats: floa
 def _spend_rest(
     curves: Sequence[Floats], masses: Sequence[float], sizes: list[int], left: float
 ) -> list[int]:
-    """What is left buys the best single steps off the hull, component by component, the heaviest first."""
+    """What is left buys steps off the hull for the components that have bought, the heaviest first."""
     gamma = len(curves[0])
-    for component in sorted(range(len(curves)), key=lambda c: -masses[c]):
+    bought = [component for component, k in enumerate(sizes) if k < gamma] or range(len(curves))
+    for component in sorted(bought, key=lambda c: -masses[c]):
         k = sizes[component]
         affordable = max(1, math.ceil(k * math.exp(-max(left, 0.0)) * (1 - 1e-12)))
         best = affordable + int(np.argmin(curves[component][affordable - 1 : k]))
