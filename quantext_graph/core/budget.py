@@ -70,16 +70,12 @@ def _greedy(curves: Sequence[Floats], masses: Sequence[float], budget_nats: floa
             steps.append((-gain, component, place, int(there)))
     sizes = [gamma] * len(curves)
     left = budget_nats
-    stopped: set[int] = set()
-    for gain, component, _, there in sorted(steps):
+    for _, component, _, there in sorted(step for step in steps if step[0] < 0):
         price = nats[there] - nats[sizes[component] - 1]
-        if gain >= 0 or component in stopped:
-            continue
-        if price <= left + 1e-12:
-            left -= price
-            sizes[component] = there + 1
-        else:
-            stopped.add(component)
+        if price > left + 1e-12:
+            break
+        left -= price
+        sizes[component] = there + 1
     return tuple(_spend_rest(curves, masses, sizes, left))
 
 
