@@ -1,0 +1,202 @@
+"""What a release leaks at most about each secret: for a spec, and as a tool for single numbers.
+
+All of it is public: it depends on the spec, the auxiliary set and the number of records alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from langchain_core.tools import tool
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, Field
+
+from quantext_graph.core.arrays import Codes, as_codes
+from quantext_graph.core.chow_liu import Tree
+from quantext_graph.core.leakage import Leakage, joint_leakage, per_component_leakage, secret_levels
+from quantext_graph.core.public_pool import missing_categories
+from quantext_graph.core.quantize import public_dependency_tree
+from quantext_graph.core.rules import MechanismParameters, build_rule, joint_pool_size
+from quantext_graph.core.selection import JointRule, PerComponentRule, Rule, joint_selection_size
+from quantext_graph.spec import QuantextError, Spec
+
+ANY_SECRET = "any proportion of the records"  # noqa: S105
+"""Title of the bound where the spec names no secret."""
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """The bound of a release before it is made.
+
+    `components` is C of the tree; `mechanism` the parameters in use, M and K or γ and k among them;
+    `notes` what a reader of the numbers should know of the auxiliary set.
+    """
+
+    secrets: dict[str, Leakage]
+    components: int
+    mechanism: dict[str, Any]
+    notes: tuple[str, ...]
+
+    @property
+    def worst(self) -> Leakage:
+        """The leakage about the secret with the largest bound."""
+        return max(self.secrets.values(), key=lambda leakage: leakage.bound_nats)
+
+
+def guarantees(spec: Spec, n: int, auxiliary: ArrayLike | None) -> Guarantees:
+    """What a release of n records by this spec leaks at most about each secret.
+
+    Args:
+        auxiliary: public category codes (N, m); none or no rows where the spec has no auxiliary set.
+
+    Raises:
+        QuantextError: no way to a tree, or mechanism parameters that contradict each other.
+    """
+    codes = public_codes(spec, auxiliary)
+    try:
+        return rule_guarantees(spec, n, codes, release_rule(spec, n, codes, pool_seed=0))
+    except ValueError as error:
+        raise QuantextError(f"mechanism: {error}") from None
+
+
+def release_rule(spec: Spec, n: int, auxiliary: Codes | None, *, pool_seed: int) -> Rule:
+    """The selection rule of a release, from public inputs: with the `pool_seed` of a release, its very pool.
+
+    Raises:
+        ValueError: as `core.rules.build_rule`, or no way to a tree.
+    """
+    return build_rule(
+        MechanismParameters(**mechanism_parameters(spec)),
+        tree=release_tree(spec, auxiliary),
+        sizes=spec.sizes,
+        n=n,
+        auxiliary=auxiliary,
+        secrets=[spec.secret_codes(secret) for secret in spec.secrets],
+        pool_seed=pool_seed,
+    )
+
+
+def release_tree(spec: Spec, auxiliary: Codes | None) -> Tree:
+    """The spec's own tree, or the one learned from the auxiliary labels (N, m).
+
+    Raises:
+        ValueError: neither is there, or the spec's is no tree.
+    """
+    if spec.mechanism.tree is None:
+        return public_dependency_tree(auxiliary, spec.sizes)
+    names = [attribute.name for attribute in spec.attributes]
+    parent_of = {names.index(child): names.index(parent) for child, parent in spec.mechanism.tree.items()}
+    return Tree.from_parents(parent_of, len(names))
+
+
+def mechanism_parameters(spec: Spec) -> dict[str, Any]:
+    """The spec's mechanism as fields of `core.rules.MechanismParameters`."""
+    return spec.mechanism.model_dump(exclude={"tree", "seed"})
+
+
+def public_codes(spec: Spec, auxiliary: ArrayLike | None) -> Codes | None:
+    """Auxiliary codes (N, m), checked; None where there is no row."""
+    if auxiliary is None:
+        return None
+    codes = as_codes(auxiliary, spec.sizes)
+    return codes if len(codes) else None
+
+
+def levels(spec: Spec, n: int) -> list[int]:
+    """|G| of each secret of the spec, or of any share of n records where it names none."""
+    return [secret_levels(n, secret.precision) for secret in spec.secrets] or [secret_levels(n)]
+
+
+def rule_guarantees(spec: Spec, n: int, auxiliary: Codes | None, rule: Rule) -> Guarantees:
+    """`guarantees` of a rule that is there already."""
+    titles: list[str] = []
+    for title in [secret.title for secret in spec.secrets] or [ANY_SECRET]:
+        titles.append(title if title not in titles else f"{title} ({len(titles) + 1})")
+    tree = release_tree(spec, auxiliary)
+    return Guarantees(
+        secrets={
+            title: rule.leakage(secret_levels=size, log_l=spec.mechanism.log_l)
+            for title, size in zip(titles, levels(spec, n), strict=True)
+        },
+        components=1 + sum(tree.parent_sizes(spec.sizes)),
+        mechanism=_in_use(spec, rule),
+        notes=tuple(_notes(spec, auxiliary)),
+    )
+
+
+def _in_use(spec: Spec, rule: Rule) -> dict[str, Any]:
+    mechanism = spec.mechanism
+    common: dict[str, Any] = {
+        "selection": mechanism.selection,
+        "pool": mechanism.pool,
+        "targets": mechanism.targets,
+    }
+    if mechanism.pool == "dirichlet":
+        common["alpha"] = mechanism.alpha
+    else:
+        common["spread"] = mechanism.spread
+    if isinstance(rule, JointRule):
+        size = {"pool_size": rule.pool.size, "kept": rule.selection_size}
+        return {**common, "budget_nats": mechanism.budget_nats, **size}
+    assert isinstance(rule, PerComponentRule)
+    kept = sorted(set(rule.selection_sizes))
+    k = kept[0] if len(kept) == 1 else list(rule.selection_sizes)
+    return {**common, "budget_nats": mechanism.budget_nats, "gamma": rule.gamma, "k": k}
+
+
+def _notes(spec: Spec, auxiliary: Codes | None) -> list[str]:
+    if auxiliary is None:
+        return []
+    missing = missing_categories(auxiliary, spec.sizes)
+    return [
+        f"the auxiliary set has no record of {spec.attributes[r].name} = "
+        f"{spec.attributes[r].category_names[category]}; it counts as rare there, and the candidates hold "
+        "little of it"
+        for r, category in missing
+    ]
+
+
+class LeakageQuery(BaseModel):
+    """Arguments of the leakage tool."""
+
+    n: int = Field(ge=1, description="number of private records")
+    selection: Literal["joint", "per_component"] = "joint"
+    budget_nats: float | None = Field(None, ge=0, description="joint: nats to spend")
+    category_counts: list[int] = Field(
+        [], description="joint: categories of each attribute, for the pool size"
+    )
+    gamma: int = Field(120, ge=1, description="per_component: candidates of each component")
+    k: int = Field(30, ge=1, description="per_component: candidates kept of each component")
+    parent_sizes: list[int] = Field([], description="per_component: categories of each attribute's parent")
+    precision: float | None = Field(
+        None, gt=0, le=1, description="step in which the secret counts; default 1/n"
+    )
+    log_l: float = Field(0.0, ge=0, description="style term, an assumption")
+
+
+@tool("leakage", args_schema=LeakageQuery)
+def leakage(**query: Any) -> dict[str, Any]:
+    """State what a release leaks at most about a secret proportion, in nats, and e^bound, the most by
+    which it multiplies an attacker's chance of being right. Public: no private data is read."""
+    asked = LeakageQuery(**query)
+    size = secret_levels(asked.n, asked.precision)
+    try:
+        if asked.selection == "joint":
+            budget = 1.0 if asked.budget_nats is None else asked.budget_nats
+            sizes = asked.category_counts or [2]
+            pool = joint_pool_size(budget, width=math.prod(sizes), n=asked.n, sizes=sizes)
+            kept = joint_selection_size(pool, budget)
+            found = joint_leakage(pool, kept, secret_levels=size, log_l=asked.log_l)
+        else:
+            found = per_component_leakage(
+                asked.gamma,
+                asked.k,
+                parent_sizes=asked.parent_sizes,
+                secret_levels=size,
+                log_l=asked.log_l,
+            )
+    except ValueError as error:
+        return {"error": str(error)}
+    return {**asdict(found), "success_factor": found.success_factor}
