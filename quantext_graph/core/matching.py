@@ -80,13 +80,17 @@ def total_cost(labels: Codes, assigned: Codes, weights: Sequence[float] | None =
 def _carry_out(plan: Plan, of_record: Ints, of_target: Ints, rng: np.random.Generator) -> Ints:
     """Records of a combination, in random order, to the combinations the plan sends them to."""
     shuffled = rng.permutation(len(of_record))
-    records = shuffled[np.argsort(of_record[shuffled], kind="stable")]
+    records = shuffled[_grouped(of_record[shuffled])]
     origin, destination, count = np.array(sorted(plan), dtype=np.int64).reshape(-1, 3).T
     del origin  # the sort has put the destinations in the order of the records
-    destinations = np.repeat(destination, count)
     rows = np.empty(len(of_record), dtype=np.int64)
-    rows[records[np.argsort(destinations, kind="stable")]] = np.argsort(of_target, kind="stable")
+    rows[records[_grouped(np.repeat(destination, count))]] = _grouped(of_target)
     return rows
+
+
+def _grouped(which: Ints) -> Ints:
+    """Positions ordered by combination. Short keys are what NumPy sorts by radix, in linear time."""
+    return np.argsort(which.astype(np.min_scalar_type(int(which.max()))), kind="stable")
 
 
 def _transport(combos: Codes, supply: Ints, demand: Ints, costs: Floats) -> Plan:

@@ -1,0 +1,39 @@
+"""A million records from labels to matched targets by the joint rule, beside the per-component rule."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import json, resource, time
+import numpy as np
+from quantext_graph.core.quantize import quantize
+
+rng = np.random.default_rng(0)
+sizes = (6, 3, 3)
+combos = np.indices(sizes).reshape(3, -1).T
+shares = rng.dirichlet(np.ones(len(combos)))
+labels = combos[rng.choice(len(combos), size=1_000_000, p=shares)]
+auxiliary = combos[rng.choice(len(combos), size=20_000, p=shares)]
+figures = {}
+for name, mechanism in {
+    "warm": {"pool_size": 1000},
+    "per_component": {"selection": "per_component", "pool": "dirichlet", "targets": "iid"},
+    "joint": {"pool_size": 200_000, "spread": 0.3, "budget_nats": 1.0},
+}.items():
+    before = time.process_time()
+    quantize(labels, sizes, auxiliary=auxiliary, secrets=[{0: [1]}], **mechanism)
+    figures[name] = time.process_time() - before
+figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps(figures))
+"""
+
+
+@pytest.mark.benchmark
+def test_a_pool_of_two_hundred_thousand_costs_a_few_times_the_papers_rule():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout)
+    assert figures["joint"] < 6 * figures["per_component"], figures
+    assert figures["peak_mb"] < 1500, figures
