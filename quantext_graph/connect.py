@@ -19,7 +19,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 
 from quantext_graph.embedded import EmbeddedServer
 from quantext_graph.faults import ModelError, ModelUnavailable
-from quantext_graph.guard import is_loopback, refuse_remote
+from quantext_graph.guard import is_loopback, look, refuse_remote
 from quantext_graph.providers import Endpoint, LangChainEndpoint, OllamaEndpoint, OpenAIEndpoint
 from quantext_graph.spec import Models, ModelSpec
 
@@ -223,15 +223,8 @@ def _look(
     seen: list[tuple[str, dict[str, Any] | None]] = []
     up = False
     for address in addresses:
-        local = is_loopback(address)
         try:
-            reply = httpx.get(
-                address + path,
-                headers=headers,
-                timeout=_LOOK_SECONDS,
-                trust_env=not local,
-                follow_redirects=not local,
-            )
+            reply = look(address + path, headers=headers, seconds=_LOOK_SECONDS)
             up = up or reply.status_code < 500
         except httpx.HTTPError:
             seen.append((address, None))

@@ -50,9 +50,11 @@ class WordLlamaEmbeddings(Embeddings):
 
 @lru_cache(maxsize=1)
 def _wordllama() -> Any:
-    from wordllama import WordLlama
+    import wordllama
 
-    return WordLlama.load(disable_download=True)
+    # The package looks for its own tokenizer in a folder of another name, then in `cache_dir`.
+    folder = Path(wordllama.__file__).parent
+    return wordllama.WordLlama.load(disable_download=True, cache_dir=folder)
 
 
 class SentenceTransformerEmbeddings(Embeddings):

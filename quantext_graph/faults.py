@@ -19,7 +19,7 @@ class ModelError(QuantextError):
     """A model that cannot answer whatever is asked: not there, no access, wrong address."""
 
 
-class ModelUnavailable(QuantextError):  # noqa: N818
+class ModelUnavailable(QuantextError):
     """A model that gave no answer to anything for as long as an outage may last; the run can be resumed."""
 
 
@@ -64,6 +64,8 @@ def fault_of(error: BaseException, model: str) -> Fault:
         return Fault(Kind.FATAL, f"{model}: not there (404); check the model's name and `base_url`")
     if status in (502, 503, 504):
         return Fault(Kind.AWAY, f"the server is not ready ({status})", _retry_after(error))
+    if status < 400:
+        return Fault(Kind.FATAL, f"{model}: its address redirects ({status}); mend `base_url`")
     if status >= 500 or status in (408, 409, 425):
         return Fault(Kind.PASSING, f"the server fails ({status})", _retry_after(error))
     return _rejected(status, code)
@@ -121,7 +123,7 @@ def _never_connected(error: BaseException | None) -> bool:
 def _status(error: BaseException) -> int | None:
     for holder in (error, getattr(error, "response", None)):
         status = getattr(holder, "status_code", None)
-        if isinstance(status, int) and status >= 400:
+        if isinstance(status, int) and status >= 300:
             return status
     return None
 

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import time
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +31,7 @@ _TRACING = (
 _LOGGERS_WITH_BODIES = ("openai._base_client", "anthropic._base_client", "groq._base_client")
 
 
-class RemoteModelRefused(QuantextError):  # noqa: N818
+class RemoteModelRefused(QuantextError):
     """A model whose address is not loopback, in a spec that keeps private text on this machine."""
 
 
@@ -88,9 +89,30 @@ def _above_debug(record: logging.LogRecord) -> bool:
 
 def openai_http_client(*, loopback: bool, timeout: float) -> openai.DefaultHttpxClient:
     """The HTTP client of an OpenAI-compatible address."""
+    return openai.DefaultHttpxClient(**_options(_openai_library(), loopback=loopback, timeout=timeout))
+
+
+def unused_async_client() -> openai.DefaultAsyncHttpxClient:
+    """For a client that wants one and would else read the certificates again. It carries nothing."""
+    return openai.DefaultAsyncHttpxClient(verify=_certificates(_openai_library()))
+
+
+def look(url: str, *, headers: dict[str, str], seconds: float) -> httpx.Response:
+    """What an address says about itself. Raises `httpx.HTTPError`."""
+    local = is_loopback(url)
+    return httpx.get(
+        url,
+        headers=headers,
+        timeout=seconds,
+        trust_env=not local,
+        follow_redirects=not local,
+        verify=_certificates(httpx),
+    )
+
+
+def _openai_library() -> Any:
     # The openai package has changed the HTTP library under it; its own base class says which it is.
-    library = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
-    return openai.DefaultHttpxClient(**_options(library, loopback=loopback, timeout=timeout))
+    return importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
 
 
 def ollama_client_options(*, loopback: bool, timeout: float) -> dict[str, Any]:
@@ -104,8 +126,15 @@ def _options(library: Any, *, loopback: bool, timeout: float) -> dict[str, Any]:
         "limits": library.Limits(max_connections=None, max_keepalive_connections=None),
         "follow_redirects": not loopback,
         "trust_env": not loopback,
+        "verify": _certificates(library),
         "event_hooks": {"response": [_deadline(library, timeout)]},
     }
+
+
+@lru_cache
+def _certificates(library: Any) -> Any:
+    """Read once: it takes a quarter of a second, and each of a model's clients would."""
+    return library.create_ssl_context()
 
 
 def _deadline(library: Any, seconds: float) -> Any:

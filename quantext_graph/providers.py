@@ -15,7 +15,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from quantext_graph.exchange import Answer, Request, answer_of, begun, generate, strict_schema, with_schema
-from quantext_graph.guard import ollama_client_options, openai_http_client
+from quantext_graph.guard import ollama_client_options, openai_http_client, unused_async_client
 
 
 class Endpoint(Protocol):
@@ -61,6 +61,7 @@ class OpenAIEndpoint:
             base_url=address,
             api_key=SecretStr(key),
             http_client=self._http,
+            http_async_client=unused_async_client(),
             timeout=timeout,
             max_retries=0,
             cache=False,
@@ -150,7 +151,7 @@ class OllamaEndpoint:
             model=model,
             base_url=address,
             cache=False,
-            sync_client_kwargs=ollama_client_options(loopback=loopback, timeout=timeout),
+            client_kwargs=ollama_client_options(loopback=loopback, timeout=timeout),
         )
 
     def ask(self, request: Request) -> Answer:

@@ -88,7 +88,7 @@ class Candidate:
     likely: tuple[Token, ...] = field(default=(), repr=False)
 
 
-class Unreadable(Exception):  # noqa: N818
+class Unreadable(Exception):
     """A candidate that cannot be used. `reason` goes to people, `feedback` back to the model alone."""
 
     def __init__(self, outcome: Outcome, reason: str, feedback: str = "") -> None:

@@ -30,7 +30,7 @@ def option_scores(options: Sequence[str], likely: Likely, *, continues: bool) ->
     if not any(masses):
         return None
     floor = 0.5 * math.exp(min(token.log_probability for token in tokens))
-    masses = [max(mass, floor) for mass in masses]
+    masses = [mass or floor for mass in masses]
     total = sum(masses)
     return tuple(math.log(mass / total) for mass in masses)
 
