@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from quantext_graph import terminal
-from quantext_graph.spec import QuantextError, Spec, load_spec
+from quantext_graph.spec import Models, ModelSpec, QuantextError, Spec, load_spec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -158,16 +158,16 @@ def ledger(
 
 @app.command()
 def demo(
-    yes: Yes = True,
     folder: Annotated[Path, typer.Option("--folder", help="where the demo works")] = Path("quantext-demo"),
     model: Annotated[str, typer.Option(help="any chat model, as provider:name")] = "",
+    min_verified: Annotated[float | None, typer.Option(min=0, max=1, help="instead of the demo's")] = None,
 ) -> None:
     """Release 24 invented patient messages with the embedded model: the whole path in a few minutes."""
     from quantext_graph.run import Run
 
-    spec = _demo_spec(folder, model)
+    spec = _demo_spec(folder, model, min_verified)
     _fetch_model(spec)
-    outcome_folder = _drive(Run.start(spec, folder / "release.work"), yes, samples=4)
+    outcome_folder = _drive(Run.start(spec), yes=True, samples=4)
     if outcome_folder:
         terminal.out.print(f"Look at it: {outcome_folder / 'README.md'}")
 
@@ -175,10 +175,11 @@ def demo(
 @model_app.command("list")
 def model_list() -> None:
     """The models that run in-process, and whether they are here."""
-    from quantext_graph.embedded import list_models
+    from quantext_graph.embedded import KNOWN_MODELS
 
     rows = [
-        (m.name, f"{m.size / 1e6:,.0f} MB", "here" if m.present else "not fetched") for m in list_models()
+        (name, f"{model.size / 1e6:,.0f} MB", "here" if model.path.is_file() else "not fetched")
+        for name, model in KNOWN_MODELS.items()
     ]
     terminal.table("embedded models", ("name", "size", "state"), rows)
 
@@ -235,7 +236,7 @@ def _show_pair(pair: dict[str, Any]) -> None:
 
 def _confirm_spending(spec: Spec, yes: bool) -> None:
     """Running again is another release and adds to the ledger; ask where the sum passes the cap."""
-    from quantext_graph.spending import new_spending
+    from quantext_graph.check import new_spending
 
     found = new_spending(spec)
     for line in found.lines():
@@ -254,7 +255,7 @@ def _spec_of(workspace: Path) -> Spec:
         opened.close()
 
 
-def _demo_spec(folder: Path, model: str) -> Spec:
+def _demo_spec(folder: Path, model: str, min_verified: float | None) -> Spec:
     if (folder / "release.work").exists():
         raise QuantextError(
             f"{folder}: a demo has run here; remove the folder, or name another with --folder"
@@ -263,12 +264,13 @@ def _demo_spec(folder: Path, model: str) -> Spec:
     for name in ("spec.yaml", "messages.csv", "public_messages.csv"):
         with (files("quantext_graph.demo") / name).open("rb") as source, (folder / name).open("wb") as copy:
             shutil.copyfileobj(source, copy)
-    text = (folder / "spec.yaml").read_text(encoding="utf-8")
+    spec = load_spec(folder / "spec.yaml")
     if model:
-        (folder / "spec.yaml").write_text(
-            text.replace("embedded:qwen2.5-coder-1.5b", model), encoding="utf-8"
-        )
-    return load_spec(folder / "spec.yaml")
+        spec = spec.model_copy(update={"models": Models(chat=ModelSpec(model=model))})
+    if min_verified is not None:
+        limits = spec.limits.model_copy(update={"min_verified": min_verified})
+        spec = spec.model_copy(update={"limits": limits})
+    return spec
 
 
 def _fetch_model(spec: Spec) -> None:

@@ -62,7 +62,7 @@ class Run:
         self.spec = spec
         self.workspace = workspace
         self.control = control or RunControl()
-        self._output = output
+        self.output = output or spec.output.path
         self._resources = resources or Resources(spec)
 
     @classmethod
@@ -122,13 +122,13 @@ class Run:
         path = self.workspace / "checkpoints.sqlite"
         if not path.exists():
             private_file(path)
-        context = ReleaseContext(str(self.workspace), str(self._output) if self._output else None)
+        context = ReleaseContext(str(self.workspace), str(self.output))
         question = None
         with SqliteSaver.from_conn_string(str(path)) as saver:
             graph = build_graph(self.spec, checkpointer=saver, resources=self._resources)
             begun = bool(graph.get_state(_THREAD).next)
             given: Any = command if command is not None else (None if begun else {})
-            stream = graph.stream(
+            stream: Any = graph.stream(
                 given, _THREAD, context=context, stream_mode=["custom", "updates"], control=self.control
             )
             try:

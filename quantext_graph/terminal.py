@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -110,7 +110,7 @@ def fail(message: str) -> None:
     err.print(f"[red]quantext:[/] {escape(message)}")
 
 
-def table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     drawn = Table(title=title, title_justify="left", show_lines=False)
     for column in columns:
         drawn.add_column(column, overflow="fold")
