@@ -14,7 +14,7 @@ lint: wheel
 	ruff format --check .
 	ruff check .
 	cd build/lint/unpacked && mypy --config-file ../../../pyproject.toml
-	cd build/lint/unpacked && lint-imports --config ../../../pyproject.toml
+	cd build/lint/unpacked && lint-imports ../../../pyproject.toml
 
 test:
 	pytest
