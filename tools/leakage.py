@@ -138,7 +138,9 @@ def _in_use(spec: Spec, rule: Rule) -> dict[str, Any]:
     else:
         common["spread"] = mechanism.spread
     if isinstance(rule, JointRule):
-        size = {"pool_size": rule.pool.size, "kept": rule.selection_size}
+        size: dict[str, Any] = {"pool_size": rule.pool.size, "kept": rule.selection_size}
+        if mechanism.blind:
+            size["blind"] = True
         return {**common, "budget_nats": mechanism.budget_nats, **size}
     assert isinstance(rule, PerComponentRule)
     kept = sorted(set(rule.selection_sizes))

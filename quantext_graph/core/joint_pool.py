@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantext_graph.core.arrays import Codes, Event, Floats, cells, event_mask, grid
+from quantext_graph.core.atoms import Atom, Events, atoms
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import (
     Distribution,
@@ -35,11 +36,12 @@ from quantext_graph.core.public_pool import (
 BLOCK_FLOATS = 2**20
 """Numbers held at once: 8 MB, and a few times that while a block is made."""
 
-Events = Sequence[dict[int, tuple[int, ...]]]
-
 
 class Block(Protocol):
-    """Some candidates of a pool."""
+    """Some candidates of a pool, `count` of them."""
+
+    @property
+    def count(self) -> int: ...
 
     def probability(self, combos: Codes) -> Floats:
         """Probability of each combination (c, m) under each candidate, (b, c)."""
@@ -73,23 +75,29 @@ class JointPool:
     def block_size(self) -> int:
         return max(1, min(self.size, 4096, BLOCK_FLOATS // self.source.width))
 
-    def distances(self, combos: Codes, masses: Floats) -> Floats:
+    def distances(self, combos: Codes, masses: Floats, *, blind_to: Events = ()) -> Floats:
         """Joint TV from every candidate to P̂, (M,).
 
         TV(P̂, Q) = Σ (P̂(x) − Q(x))₊ needs the combinations that P̂ holds only: `combos` (c, m) with
-        their masses (c,).
+        their masses (c,). With `blind_to`, Q is first given the shares that the events, and what they
+        have in common, have in P̂: the distance then sees how the rest lies within them, not the shares.
         """
-        step = max(1, BLOCK_FLOATS // self.block_size)
-        parts = [slice(start, start + step) for start in range(0, len(combos), step)]
+        parts = atoms(combos, masses, blind_to)
         return np.concatenate(
-            [
-                sum(
-                    np.maximum(masses[part] - block.probability(combos[part]), 0).sum(axis=1)
-                    for part in parts
-                )
-                for block in self._blocks()
-            ]
+            [self._block_distances(block, combos, masses, parts) for block in self._blocks()]
         )
+
+    def _block_distances(self, block: Block, combos: Codes, masses: Floats, parts: Sequence[Atom]) -> Floats:
+        total: Floats = np.zeros(self.block_size)
+        step = max(1, BLOCK_FLOATS // self.block_size)
+        for atom in parts:
+            factor = 1.0 if not atom.events else _over(atom.mass, atom.share(block.share))[:, None]
+            for start in range(0, len(atom.members), step):
+                some = atom.members[start : start + step]
+                probability = block.probability(combos[some])
+                distance = np.maximum(masses[some] - factor * probability, 0).sum(axis=1)
+                total[: len(distance)] += distance
+        return total[: block.count]
 
     def shares(self, event: Event) -> Floats:
         """Share of the event under every candidate, (M,)."""
@@ -106,6 +114,11 @@ class JointPool:
     def _block(self, number: int) -> Block:
         count = min(self.block_size, self.size - number * self.block_size)
         return self.source.block(count, np.random.default_rng([self.seed, number]))
+
+
+def _over(mass: float, held: Floats) -> Floats:
+    """mass / held, and 0 where a candidate holds nothing there."""
+    return np.divide(mass, held, out=np.zeros_like(held), where=held > 1e-12)
 
 
 @dataclass(frozen=True)
@@ -189,6 +202,10 @@ class TableBlock:
     sizes: tuple[int, ...]
     tables: Floats
 
+    @property
+    def count(self) -> int:
+        return len(self.tables)
+
     def probability(self, combos: Codes) -> Floats:
         values: Floats = self.tables[:, np.ravel_multi_index(tuple(combos.T), self.sizes)]
         return values
@@ -224,6 +241,10 @@ class TreeBlock:
     sizes: tuple[int, ...]
     tables: list[Floats]
     moves: Moves | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.tables[0])
 
     def probability(self, combos: Codes) -> Floats:
         values = tree_probability(self.tree, self.tables, combos)

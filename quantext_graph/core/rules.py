@@ -45,6 +45,8 @@ class MechanismParameters:
 
     `pool_size` is L, the Dirichlet draws of a component, or M, the candidates for the joint.
     With `budget_nats` the per-component rule splits it over the components and ignores `k`.
+    `blind` keeps the joint rule from looking at the secrets' shares: the budget buys nearness in all
+    else, and the released share stays where the pool puts it.
     """
 
     selection: Literal["per_component", "joint"] = "joint"
@@ -57,6 +59,7 @@ class MechanismParameters:
     budget_nats: float | None = None
     targets: Literal["iid", "quota"] = "quota"
     log_l: float = 0.0
+    blind: bool = False
 
 
 def build_rule(
@@ -112,6 +115,8 @@ def _check(parameters: MechanismParameters, auxiliary: Codes | None) -> None:
         )
     if parameters.pool == "dirichlet" and parameters.spread is not None:
         raise ValueError("spread moves the candidates of a public pool; set pool: public, or remove spread")
+    if parameters.blind and parameters.selection != "joint":
+        raise ValueError("blind is for the joint rule; set selection: joint, or remove blind")
     if parameters.spread is not None and not 0 <= parameters.spread <= 1:
         raise ValueError(f"spread = {parameters.spread}; it is between 0 and 1")
 
@@ -135,7 +140,8 @@ def _joint_rule(
             f"a pool of {size} candidates cannot spend {budget} nats; raise pool_size to "
             f"{math.exp(min(budget, 700.0)):.0f} or more, or lower budget_nats to {math.log(size):.3f}"
         )
-    return JointRule(JointPool(source, size, pool_seed), joint_selection_size(size, budget))
+    blind_to = proper_events(secrets, sizes) if parameters.blind else ()
+    return JointRule(JointPool(source, size, pool_seed), joint_selection_size(size, budget), blind_to)
 
 
 def _source(

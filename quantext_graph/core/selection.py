@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantext_graph.core.arrays import Codes, Floats, combinations
+from quantext_graph.core.atoms import Events
 from quantext_graph.core.candidates import total_variation
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import Distribution, TreeDistribution, empirical_tables
@@ -120,14 +121,19 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class JointRule:
-    """One uniform draw from the K = `selection_size` nearest of M candidates for the whole joint."""
+    """One uniform draw from the K = `selection_size` nearest of M candidates for the whole joint.
+
+    Which are nearest does not look at the shares of the events in `blind_to`.
+    """
 
     pool: JointPool
     selection_size: int
+    blind_to: Events = ()
 
     def kept(self, labels: Codes) -> Kept:
         combos, counts, _ = combinations(labels)
-        return select_joint(self.pool.distances(combos, counts / len(labels)), self.selection_size)
+        distances = self.pool.distances(combos, counts / len(labels), blind_to=self.blind_to)
+        return select_joint(distances, self.selection_size)
 
     def release(self, choice: Choice) -> Distribution:
         return self.pool.candidate(choice[0])

@@ -1,8 +1,8 @@
 """What matching costs beside the dense method, as a ratio of CPU times in one run.
 
-The dense method takes n² memory and about n³ time at worst: on the instance below 113 s of CPU and
-9.7 GB at n = 20,000, and no machine of ordinary size has it at 1,000,000. So the ratio measured here
-is against the dense method at n = 6,000, scaled to 20,000 by n² alone, which is less than it costs.
+The dense method takes n² memory and more than n² time: 35 s of CPU and 6.6 GB at n = 20,000 on the
+instance below (measured by hand, two cores of a shared machine), and no machine of ordinary size has it
+at 1,000,000. So it is timed at n = 6,000 here and scaled to 20,000 by n² alone, less than it costs.
 """
 
 import json

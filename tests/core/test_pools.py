@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from quantext_graph.core import joint_pool, public_pool
-from quantext_graph.core.arrays import combinations, grid
+from quantext_graph.core.arrays import combinations, event_mask, grid
+from quantext_graph.core.atoms import atoms
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import total_variation_from
 from quantext_graph.core.joint_pool import JointPool
@@ -154,6 +155,7 @@ def test_the_pool_shrinks_with_the_work_but_keeps_thirty():
         ({"budget_nats": -1.0}, "budget_nats = -1.0"),
         ({"pool": "dirichlet", "spread": 0.3}, "spread moves the candidates of a public pool"),
         ({"spread": 1.5}, "between 0 and 1"),
+        ({"selection": "per_component", "blind": True}, "blind is for the joint rule"),
         ({"selection": "per_component", "pool": "dirichlet", "gamma": 5, "k": 6}, None),
         ({"selection": "per_component", "pool": "dirichlet", "gamma": 5, "pool_size": 4}, "gamma = 5"),
         ({"selection": "per_component", "budget_nats": -0.5}, "budget_nats = -0.5"),
@@ -170,3 +172,51 @@ def test_a_public_pool_without_auxiliary_labels_is_refused():
     for nothing in (None, AUXILIARY[:0]):
         with pytest.raises(ValueError, match="a public pool needs auxiliary labels"):
             build_rule(MechanismParameters(), tree=TREE, sizes=SIZES, n=9, auxiliary=nothing, pool_seed=1)
+
+
+def test_atoms_part_the_combinations_and_their_masses_add_up(pool):
+    events = [EVENT, {1: (0,)}, {0: (1, 2)}]
+    every = grid(SIZES)
+    masses = np.full(len(every), 1 / len(every))
+    parts = atoms(every, masses, events)
+    assert sorted(np.concatenate([part.members for part in parts])) == list(range(len(every)))
+    tables = np.stack([pool.candidate(index).probability(every) for index in range(5)])
+    for part in parts:
+        shares = part.share(pool.shares)
+        np.testing.assert_allclose(shares[:5], tables[:, part.members].sum(axis=1), atol=1e-12)
+
+
+def test_blind_distances_see_the_rest_and_not_the_shares(pool):
+    events = [EVENT, {1: (0,)}]
+    combos, counts, _ = combinations(LABELS)
+    distances = pool.distances(combos, counts / 60, blind_to=events)
+    every = grid(SIZES)
+    private = np.zeros(len(every))
+    np.add.at(private, np.ravel_multi_index(tuple(LABELS.T), SIZES), 1 / 60)
+    signature = event_mask(every, EVENT) * 2 + event_mask(every, {1: (0,)})
+    for index in (0, 37, 299):
+        table = pool.candidate(index).probability(every)
+        for cell in range(4):
+            mask = signature == cell
+            table[mask] *= private[mask].sum() / table[mask].sum()
+        assert distances[index] == pytest.approx(0.5 * np.abs(table - private).sum())
+
+
+def test_a_blind_selection_leaves_the_share_where_the_pool_puts_it():
+    skewed = LABELS[(LABELS[:, 1] == 0) | (np.arange(60) % 7 == 0)]
+    events, errors = [{1: (0,)}], {}
+    for blind in (False, True):
+        rule = build_rule(
+            MechanismParameters(pool_size=4000, spread=0.3, budget_nats=3.0, blind=blind),
+            tree=TREE,
+            sizes=SIZES,
+            n=60,
+            auxiliary=AUXILIARY,
+            secrets=events,
+            pool_seed=3,
+        )
+        shares = rule.pool.shares(events[0])
+        kept = rule.kept(skewed)[0]
+        errors[blind] = abs(shares[kept].mean() - shares.mean())
+    assert errors[False] > 0.1
+    assert errors[True] < 0.05

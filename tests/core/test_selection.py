@@ -39,6 +39,7 @@ RULES = {
     "joint": {"selection": "joint", "pool": "dirichlet", "pool_size": 40, "budget_nats": 1.0},
     "joint, public": {"selection": "joint", "pool": "public", "pool_size": 40, "budget_nats": 0.5},
     "joint, public, spread": {"pool": "public", "pool_size": 40, "budget_nats": 2.0, "spread": 0.3},
+    "joint, public, spread, blind": {"pool_size": 40, "budget_nats": 1.0, "spread": 0.3, "blind": True},
     "joint, public, spread, one kept": {"pool_size": 30, "budget_nats": math.log(30), "spread": 0.5},
 }
 
