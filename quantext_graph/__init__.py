@@ -1,5 +1,43 @@
-"""QuanText as a LangGraph state machine: share texts and hide a proportion."""
+"""QuanText as a LangGraph state machine: share texts and hide a proportion.
 
-from quantext_graph.spec import QuantextError, Spec, load_spec
+Names are loaded when they are used: the graph and its clients take seconds to import, a spec does not.
+"""
 
-__all__ = ["QuantextError", "Spec", "load_spec"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quantext_graph.graph import build_graph
+    from quantext_graph.record_graph import build_record_graph
+    from quantext_graph.spec import QuantextError, Spec, load_spec
+    from quantext_graph.state import Approval, ReleaseContext, ReleaseState
+
+_HOMES = {
+    "Approval": "state",
+    "QuantextError": "spec",
+    "ReleaseContext": "state",
+    "ReleaseState": "state",
+    "Spec": "spec",
+    "build_graph": "graph",
+    "build_record_graph": "record_graph",
+    "load_spec": "spec",
+}
+
+__all__ = [
+    "Approval",
+    "QuantextError",
+    "ReleaseContext",
+    "ReleaseState",
+    "Spec",
+    "build_graph",
+    "build_record_graph",
+    "load_spec",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

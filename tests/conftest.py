@@ -14,3 +14,9 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data sets at {folder}; QUANTEXT_SHARED names their folder")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def own_ledger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests never write to the user's own ledger."""
+    monkeypatch.setenv("QUANTEXT_LEDGER", str(tmp_path_factory.mktemp("ledger") / "ledger.sqlite"))

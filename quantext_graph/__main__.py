@@ -1,0 +1,3 @@
+from quantext_graph.cli import main
+
+main()
