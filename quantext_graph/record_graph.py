@@ -59,14 +59,12 @@ def _extract(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
 def _rewrite(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     tried = state["attempts"]
     feedback = ", ".join(tried[-1].failures) if tried else ""
-    draft = rewrite(
-        runtime.context, state["record"], state["snippets"], state["target"], len(tried), feedback=feedback
-    )
+    draft = rewrite(runtime.context, state["snippets"], state["target"], len(tried), feedback=feedback)
     return {"draft": (draft.text, draft.outcome), "usage": [("rewrite", draft.usage)]}
 
 
 def _fallback(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
-    draft = fallback(runtime.context, state["record"], state["target"])
+    draft = fallback(runtime.context, state["target"])
     return {"draft": (draft.text, draft.outcome), "usage": [("fallback", draft.usage)]}
 
 
@@ -77,7 +75,7 @@ def _verify(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     if not text:
         failed = Attempt("", False, False, float("-inf"), (str(outcome),), fallback=late)
         return {"attempts": [failed]}
-    verdict = verify(kit, text, state["target"], source=state["text"], snippets=state["snippets"])
+    verdict = verify(kit, text, state["target"], source=state["text"])
     attempt = Attempt(
         text, verdict.on_target, verdict.publishable, verdict.score, verdict.failures, fallback=late
     )
@@ -100,7 +98,7 @@ def _settle(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
         return {"result": tried[-1]}
     if publishable:
         return {"result": max(publishable, key=lambda attempt: attempt.score)}
-    text = last_resort(runtime.context, state["record"], state["target"])
+    text = last_resort(runtime.context, state["target"])
     return {"result": Attempt(text, False, True, float("-inf"), ("last resort",), fallback=True)}
 
 

@@ -1,0 +1,180 @@
+"""Text classifiers trained on the labelled auxiliary set: labels beside the LLM at no cost a record.
+
+Two layers. Linear support vector machines on TF-IDF features give a margin for every category of
+every attribute; a logistic regression over the margins of *all* attributes, made on rows that the
+first layer had not seen, turns them into calibrated log-probabilities. So what one attribute says of
+another (a stance is easier to tell once the topic is known) is used, and the accuracy is held out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.svm import LinearSVC
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Features = Literal["all", "words", "characters"]
+
+SMALLEST = 24
+"""Rows below which nothing is learned."""
+
+_FLOOR = 1e-3
+"""Probability of a category that the auxiliary set never shows: unlikely, yet not impossible."""
+
+
+@dataclass(frozen=True)
+class TextClassifier:
+    """One classifier of all attributes.
+
+    `accuracy` is the held-out accuracy of each attribute, `predicted` (N, m) what rows of the
+    training set were taken for while held out, `confidence` (N,) the probability of all labels of a
+    row then, `priors` the log share of each category.
+    """
+
+    sizes: tuple[int, ...]
+    accuracy: tuple[float, ...]
+    predicted: Codes = field(repr=False)
+    confidence: Array = field(repr=False)
+    priors: tuple[Array, ...] = field(repr=False)
+    _vectorizers: tuple[TfidfVectorizer, ...] = field(repr=False)
+    _margins: tuple[Any, ...] = field(repr=False)
+    _calibrated: tuple[Any, ...] = field(repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        texts: Sequence[str],
+        codes: Codes,
+        sizes: Sequence[int],
+        *,
+        features: Features = "all",
+    ) -> TextClassifier:
+        """Train on `texts` (at least `SMALLEST`) and their (N, m) category codes.
+
+        Raises:
+            ValueError: with fewer rows.
+        """
+        if len(texts) < SMALLEST:
+            raise ValueError(f"{len(texts)} rows are too few to learn from; give at least {SMALLEST}")
+        vectorizers = _vectorizers(features, rare=2 if len(texts) >= 300 else 1)
+        X = sparse.hstack([vectorizer.fit_transform(texts) for vectorizer in vectorizers]).tocsr()
+        margins, held_out = [], []
+        for column in codes.T:
+            model, values = _margin_layer(X, column)
+            margins.append(model)
+            held_out.append(values)
+        dense = np.hstack(held_out)
+        calibrated, log_p = [], []
+        for column, size in zip(codes.T, sizes, strict=True):
+            model, values = _calibration_layer(dense, column, size)
+            calibrated.append(model)
+            log_p.append(values)
+        predicted = np.stack([values.argmax(axis=1) for values in log_p], axis=1)
+        rows = np.arange(len(texts))
+        joint = sum(values[rows, column] for values, column in zip(log_p, codes.T, strict=True))
+        return cls(
+            tuple(sizes),
+            tuple((predicted == codes).mean(axis=0).tolist()),
+            predicted,
+            np.exp(joint),
+            tuple(_prior(column, size) for column, size in zip(codes.T, sizes, strict=True)),
+            vectorizers,
+            tuple(margins),
+            tuple(calibrated),
+        )
+
+    def log_probabilities(self, texts: Sequence[str], *, even: bool = False) -> tuple[Array, ...]:
+        """Log-probabilities (nats) of the categories: one (n, ψ_i) array for each attribute.
+
+        `even` takes all categories as equally common, instead of as common as in training.
+        """
+        X = sparse.hstack([vectorizer.transform(texts) for vectorizer in self._vectorizers]).tocsr()
+        dense = np.hstack([_decide(model, X) for model in self._margins])
+        found = [_log_p(model, dense, size) for model, size in zip(self._calibrated, self.sizes, strict=True)]
+        if even:
+            found = [_normal(values - prior) for values, prior in zip(found, self.priors, strict=True)]
+        return tuple(found)
+
+    def score(self, texts: Sequence[str], codes: Codes) -> tuple[float, ...]:
+        """Share of right labels of each attribute, on rows apart from the training set."""
+        found = np.stack([values.argmax(axis=1) for values in self.log_probabilities(texts)], axis=1)
+        return tuple((found == codes).mean(axis=0).tolist())
+
+
+def _prior(column: Any, size: int) -> Array:
+    """Log share of each category in training, none below one row in a hundred."""
+    return np.log(np.maximum(np.bincount(column, minlength=size) / len(column), 0.01))
+
+
+def _normal(log_p: Array) -> Array:
+    return log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True)
+
+
+def _vectorizers(features: Features, rare: int) -> tuple[TfidfVectorizer, ...]:
+    tokens = re.compile(r"\b\w+\b|[!?#@]").findall
+    words = TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, min_df=rare, tokenizer=tokens, token_pattern=None
+    )
+    characters = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True, min_df=rare, max_features=40_000
+    )
+    return {"all": (words, characters), "words": (words,), "characters": (characters,)}[features]
+
+
+def _folds(column: Any) -> StratifiedKFold | None:
+    """None where there is one category only, and so nothing to learn."""
+    return StratifiedKFold(4, shuffle=True, random_state=0) if len(np.unique(column)) > 1 else None
+
+
+def _margin_layer(X: Any, column: Any) -> tuple[Any, Array]:
+    """A support vector machine, and the margins it gives rows that it has not seen."""
+    folds = _folds(column)
+    if folds is None:
+        return None, np.zeros((len(column), 1))
+    model = LinearSVC(C=0.3)
+    held_out = np.zeros((len(column), len(np.unique(column))))
+    classes = np.unique(column)
+    for train, test in folds.split(np.zeros(len(column)), column):
+        part = LinearSVC(C=0.3).fit(X[train], column[train])
+        values = part.decision_function(X[test])
+        values = np.stack([-values, values], axis=1) if values.ndim == 1 else values
+        held_out[np.ix_(test, np.searchsorted(classes, part.classes_))] = values
+    return model.fit(X, column), held_out
+
+
+def _decide(model: Any, X: Any) -> Array:
+    if model is None:
+        return np.zeros((X.shape[0], 1))
+    values = model.decision_function(X)
+    return np.stack([-values, values], axis=1) if values.ndim == 1 else values
+
+
+def _calibration_layer(dense: Array, column: Any, size: int) -> tuple[Any, Array]:
+    """A logistic regression over the margins, and its held-out log-probabilities (N, ψ)."""
+    folds = _folds(column)
+    if folds is None:
+        model: Any = int(column[0])
+        return model, _log_p(model, dense, size)
+    model = LogisticRegression(C=1.0, max_iter=300)
+    values = np.full((len(column), size), _FLOOR)
+    held_out = cross_val_predict(model, dense, column, cv=folds, method="predict_proba")
+    values[:, np.unique(column)] = np.maximum(held_out, _FLOOR)
+    return model.fit(dense, column), _normal(np.log(values))
+
+
+def _log_p(model: Any, dense: Array, size: int) -> Array:
+    values = np.full((len(dense), size), _FLOOR)
+    if isinstance(model, int):
+        values[:, model] = 1.0
+    else:
+        values[:, model.classes_] = np.maximum(model.predict_proba(dense), _FLOOR)
+    return _normal(np.log(values))

@@ -1,0 +1,214 @@
+"""Questions to a model about one text: which category of an attribute is it?
+
+Where the server gives log-probabilities, one short question for each attribute scores its categories'
+words; else one structured call answers all attributes with an enum for each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from quantext_graph.models import ChatModel, Outcome, Usage
+from quantext_graph.prompts import load, marked
+from quantext_graph.spec import Spec
+from quantext_graph.steps.cards import category_list, category_words, question
+from quantext_graph.steps.examples import Examples
+from quantext_graph.steps.texts import windows
+
+Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+_SURE = 0.9
+"""Probability given to a category that a model named without saying how sure it is."""
+
+_ROOM = 0.85
+"""Share of the window that prompt and text may fill: counts of tokens are estimates on some servers."""
+
+_KEPT = 4096
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Log-probabilities (nats) of the categories of each attribute asked for; fewer attributes than
+    asked where the outcome is not OK."""
+
+    scores: Mapping[int, Scores]
+    outcome: Outcome = Outcome.OK
+    reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass
+class Questions:
+    """Asks one model. Answers to the same question on the same text are kept in memory for a while,
+    so that picking a candidate and verifying it cost one call."""
+
+    spec: Spec
+    model: ChatModel
+    examples: Examples
+    parents: tuple[int, ...]
+    scoring: bool = True
+    _kept: OrderedDict[tuple[Any, ...], Scores] = field(default_factory=OrderedDict, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def ask(
+        self,
+        text: str,
+        attributes: Sequence[int],
+        given: Mapping[int, int] | None = None,
+        prior: Mapping[int, Scores] | None = None,
+    ) -> Answer:
+        """Scores of `attributes` (parents before children), where `given` says what is known of the
+        text already and `prior` what another labeller thinks: its log-probabilities are added."""
+        known, prior = dict(given or {}), prior or {}
+        scores: dict[int, Scores] = {}
+        usage = Usage()
+        if self.scoring:
+            for i in attributes:
+                found = self._score(text, i, known)
+                usage += found.usage
+                if found.outcome is Outcome.UNAVAILABLE and not found.scores:
+                    self.scoring = False  # this server gives no log-probabilities
+                    break
+                if found.outcome is not Outcome.OK:
+                    return Answer(scores, found.outcome, found.reason, usage)
+                scores[i] = found.scores[i] + prior.get(i, 0.0)
+                known.setdefault(i, int(scores[i].argmax()))
+        left = [i for i in attributes if i not in scores]
+        if left:
+            found = self._choose(text, left)
+            scores |= {i: value + prior.get(i, 0.0) for i, value in found.scores.items()}
+            return Answer(scores, found.outcome, found.reason, usage + found.usage)
+        return Answer(scores, usage=usage)
+
+    def _score(self, text: str, i: int, known: Mapping[int, int]) -> Answer:
+        parent = self.parents[i]
+        context = {parent: known[parent]} if parent in known else {}
+        key = (text, i, tuple(context.items()))
+        with self._guard:
+            if key in self._kept:
+                return Answer({i: self._kept[key]})
+        head = self._prefix(i, context)
+        words = category_words(self.spec.attributes[i])
+        parts, usage = [], Usage()
+        for window in self._windows(head, text):
+            reply = self.model.score([*head, HumanMessage(marked(window))], words)
+            usage += reply.usage
+            if reply.outcome is not Outcome.OK:
+                return Answer({}, reply.outcome, reply.reason, usage)
+            parts.append(np.array(reply.value.log_probabilities))
+        scores = np.mean(parts, axis=0)
+        with self._guard:
+            self._kept[key] = scores
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return Answer({i: scores}, usage=usage)
+
+    def _prefix(self, i: int, context: Mapping[int, int]) -> list[BaseMessage]:
+        """What is the same for all texts, so that a server reads it once."""
+        attribute, prompt = self.spec.attributes[i], load("score")
+        words = category_words(attribute)
+        facts = "; ".join(
+            f"{self.spec.attributes[j].name}: {self.spec.attributes[j].categories[c].name}"
+            for j, c in context.items()
+        )
+        system = prompt.say(
+            "system",
+            question=question(attribute),
+            categories=category_list(attribute, words, "score", "word"),
+            known=prompt.say("known", facts=facts) if facts else "",
+            words=", ".join(words),
+        )
+        messages: list[BaseMessage] = [SystemMessage(system)]
+        rounds = [
+            self.examples.of_category(i, code, context, 2 if len(words) <= 3 else 1)
+            for code in range(len(words))
+        ]
+        if len(words) <= 8 and all(rounds):
+            for turn in range(max(map(len, rounds))):
+                for word, texts in zip(words, rounds, strict=True):
+                    if turn < len(texts):
+                        messages += [HumanMessage(marked(texts[turn])), AIMessage(word)]
+        return messages
+
+    def _choose(self, text: str, attributes: Sequence[int]) -> Answer:
+        """One structured call for several attributes; of a long text each window votes."""
+        head = [SystemMessage(self._instruction(attributes))]
+        schema = self._schemas.setdefault(tuple(attributes), choice_schema(self.spec, attributes))
+        votes: list[dict[int, Scores]] = []
+        usage = Usage()
+        for window in self._windows(head, text):
+            reply = self.model.structured(
+                [*head, HumanMessage(marked(window))],
+                schema,
+                temperature=0.0,
+                max_tokens=64 + 32 * len(attributes),
+            )
+            usage += reply.usage
+            if reply.outcome is not Outcome.OK:
+                return Answer({}, reply.outcome, reply.reason, usage)
+            votes.append(self._one_hot(reply.value, attributes))
+        return Answer({i: np.mean([vote[i] for vote in votes], axis=0) for i in attributes}, usage=usage)
+
+    @cached_property
+    def _schemas(self) -> dict[tuple[int, ...], type[BaseModel]]:
+        return {}
+
+    def _instruction(self, attributes: Sequence[int]) -> str:
+        prompt = load("label")
+        blocks = []
+        for i in attributes:
+            attribute = self.spec.attributes[i]
+            blocks.append(
+                prompt.say(
+                    "attribute",
+                    name=attribute.name,
+                    description=attribute.description or attribute.name,
+                    categories=category_list(attribute, attribute.category_names, "label", "name"),
+                )
+            )
+        said: str = prompt.say("system", attributes="\n\n".join(blocks))
+        return said
+
+    def _one_hot(self, value: BaseModel, attributes: Sequence[int]) -> dict[int, Scores]:
+        named = value.model_dump()
+        scores = {}
+        for place, i in enumerate(attributes):
+            names = self.spec.attributes[i].category_names
+            rest = (1.0 - _SURE) / max(1, len(names) - 1)
+            masses = np.full(len(names), rest)
+            masses[names.index(named[_field(place)])] = _SURE
+            scores[i] = np.log(masses / masses.sum())
+        return scores
+
+    def _windows(self, head: Sequence[BaseMessage], text: str) -> list[str]:
+        context = self.model.context
+        if context is None or len(text) < context // 4:  # fits whatever the tokens are
+            return [text]
+        used = self.model.count_tokens("\n".join(str(message.content) for message in head))
+        return list(windows(text, max(64, int(_ROOM * context) - used - 128), self.model.count_tokens))
+
+
+def choice_schema(spec: Spec, attributes: Sequence[int]) -> type[BaseModel]:
+    """A model with one field for each attribute, an enum of its category names."""
+    fields: dict[str, Any] = {
+        _field(place): (
+            Literal[spec.attributes[i].category_names],
+            Field(description=spec.attributes[i].name),
+        )
+        for place, i in enumerate(attributes)
+    }
+    return create_model("Labels", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _field(place: int) -> str:
+    """Fields are numbered: an attribute may be called anything, a Python field may not."""
+    return f"attribute_{place + 1}"

@@ -1,0 +1,141 @@
+"""Whether a new text says what its target says, and is nobody's copy.
+
+The classifier judges first, at no cost; the LLM is asked only about what passes, and the sum of both
+decides. The evaluator judges the finished release: it took no part in picking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quantext_graph.models import Outcome, Usage
+from quantext_graph.steps.kit import Kit
+from quantext_graph.steps.questions import Scores
+from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, words
+
+_HOPELESS = float(np.log(0.05))
+"""Log-probability below which the picker's word on an attribute is final."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`failures` names attributes that are off target, or "empty", "refusal", "essay", "copy",
+    "example", or the outcome of a call that failed. `score` orders texts of one record. A text that is
+    not `publishable` must not leave, whatever else happens."""
+
+    on_target: bool
+    publishable: bool
+    labels: tuple[int, ...]
+    failures: tuple[str, ...]
+    score: float
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What texts say according to the evaluator: `codes` (n, m), and its held-out accuracy for each
+    attribute (NaN where it is not known)."""
+
+    codes: np.ndarray
+    accuracy: tuple[float, ...]
+    evaluator: str
+
+
+def verify(kit: Kit, text: str, target: Sequence[int], *, source: str = "") -> Verdict:
+    """Judge one new text of the record whose text is `source`."""
+    faults = _faults(kit, text, tuple(target), source)
+    if faults:
+        return Verdict(False, False, (), faults, float("-inf"))
+    return judge(kit, text, target)
+
+
+def judge(kit: Kit, text: str, target: Sequence[int]) -> Verdict:
+    """What a text says against what it should say; no look at where it came from."""
+    prior = picked(kit, [text])[0]
+    hopeless = [i for i, code in enumerate(target) if i in prior and prior[i][code] < _HOPELESS]
+    if hopeless:
+        return _verdict(kit, prior, target, Usage())
+    answer = kit.questions.ask(text, kit.order, dict(enumerate(target)), prior)
+    if answer.outcome is not Outcome.OK and not prior:
+        return Verdict(False, True, (), (str(answer.outcome),), float("-inf"), answer.usage)
+    return _verdict(kit, {**prior, **answer.scores}, target, answer.usage)
+
+
+def rank(kit: Kit, texts: Sequence[str], target: Sequence[int]) -> tuple[str, Usage]:
+    """The best of several candidates: by the picker, else by the LLM, asked until one is on target."""
+    fit = [text for text in texts if not _faults(kit, text, tuple(target), "")] or list(texts)
+    if len(fit) == 1:
+        return fit[0], Usage()
+    if kit.picker is not None:
+        scores = [_joint(scores, target) for scores in picked(kit, fit)]
+        return fit[int(np.argmax(scores))], Usage()
+    best, best_score, usage = fit[0], float("-inf"), Usage()
+    for text in fit:
+        verdict = judge(kit, text, target)
+        usage += verdict.usage
+        if verdict.score > best_score:
+            best, best_score = text, verdict.score
+        if verdict.on_target:
+            break
+    return best, usage
+
+
+def picked(kit: Kit, texts: Sequence[str]) -> list[dict[int, Scores]]:
+    """The picker's log-probabilities for each text, every category taken as equally common: a target
+    is no less likely for being rare in the auxiliary set."""
+    if kit.picker is None:
+        return [{} for _ in texts]
+    found = kit.picker.log_probabilities(texts, even=True)
+    return [{i: values[row] for i, values in enumerate(found)} for row in range(len(texts))]
+
+
+def evaluate(kit: Kit, texts: Sequence[str]) -> Evaluation:
+    """Label finished texts by the evaluator; without an auxiliary set the verifying model does it."""
+    if kit.evaluator is not None:
+        found = kit.evaluator.log_probabilities(texts)
+        codes = np.stack([values.argmax(axis=1) for values in found], axis=1)
+        accuracy = kit.evaluator_accuracy or kit.evaluator.accuracy
+        return Evaluation(
+            codes, accuracy, "a classifier trained on auxiliary rows that took no part in picking"
+        )
+    m = len(kit.spec.attributes)
+    codes = np.full((len(texts), m), -1, dtype=np.int64)
+    for row, text in enumerate(texts):
+        for i, scores in kit.questions.ask(text, kit.order).scores.items():
+            codes[row, i] = int(scores.argmax())
+    return Evaluation(codes, (float("nan"),) * m, f"{kit.verify.name}, which took part in picking")
+
+
+def _faults(kit: Kit, text: str, target: tuple[int, ...], source: str) -> tuple[str, ...]:
+    """What makes a text unfit whatever it says."""
+    if not words(text):
+        return ("empty",)
+    faults = [name for name, found in (("refusal", is_refusal(text)), ("essay", is_essay(text))) if found]
+    if source and is_copy(text, source):
+        faults.append("copy")
+    own = _without_opening(kit, text, target)
+    if any(is_copy(own, shown) for shown in kit.examples.demonstrations(target)):
+        faults.append("example")
+    return tuple(faults)
+
+
+def _without_opening(kit: Kit, text: str, target: tuple[int, ...]) -> str:
+    """The part that the model wrote: an opening may come from a public text."""
+    begun = [opening for opening in kit.openings.bank(target) if text.startswith(opening)]
+    return text[len(max(begun, key=len)) :] if begun else text
+
+
+def _joint(scores: Mapping[int, Scores], target: Sequence[int]) -> float:
+    return float(sum(values[target[i]] for i, values in scores.items()))
+
+
+def _verdict(kit: Kit, scores: Mapping[int, Scores], target: Sequence[int], usage: Usage) -> Verdict:
+    normal = {i: values - np.logaddexp.reduce(values) for i, values in scores.items()}
+    names = [attribute.name for attribute in kit.spec.attributes]
+    labels = {i: int(values.argmax()) for i, values in normal.items()}
+    failures = tuple(names[i] for i, code in enumerate(target) if labels.get(i, -1) != code)
+    found = tuple(labels.get(i, -1) for i in range(len(target)))
+    return Verdict(not failures, True, found, failures, _joint(normal, target), usage)
