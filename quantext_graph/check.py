@@ -12,6 +12,7 @@ from quantext_graph.records import read_source
 from quantext_graph.spec import Spec
 from quantext_graph.spending import Spending, spending_of
 from quantext_graph.tools.leakage import Guarantees, guarantees
+from quantext_graph.tradeoff import Progress, TradeoffPoint, tradeoff
 
 SECONDS_A_CALL = 4.0
 """What a call of the embedded 1.5B model took on two cores; other models have other speeds."""
@@ -127,3 +128,21 @@ def estimate(spec: Spec, n: int) -> Estimate:
     most = label + n + 2 * n * attempts
     embedded = spec.models.chat.model.startswith("embedded:")
     return Estimate(least, most, least * SECONDS_A_CALL if embedded else None)
+
+
+def check_tradeoff(
+    spec: Spec, *, n: int | None = None, progress: Progress | None = None
+) -> list[TradeoffPoint]:
+    """What each budget buys; with `n` given the private file is not opened, else its records are counted.
+
+    Raises:
+        QuantextError: no auxiliary set or one of a few rows, or a private file that cannot be read.
+    """
+    _, codes = Resources(spec).auxiliary
+    if n is None:
+        n = len(
+            read_source(
+                spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+            )
+        )
+    return tradeoff(spec, codes, n=n, progress=progress)

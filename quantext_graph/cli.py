@@ -50,8 +50,24 @@ def init(
 
 
 @app.command()
-def check(spec: SpecPath, as_json: Json = False) -> None:
+def check(
+    spec: SpecPath,
+    as_json: Json = False,
+    tradeoff: Annotated[
+        bool, typer.Option("--tradeoff", help="what each budget buys, estimated on the auxiliary set")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="the trade-off as a picture: png, svg or pdf")
+    ] = None,
+    records: Annotated[
+        int | None,
+        typer.Option("--records", min=1, help="for the trade-off: n, so that no private file is read"),
+    ] = None,
+) -> None:
     """Validate SPEC, estimate calls and time, state the guarantee. Changes nothing."""
+    if tradeoff or plot is not None:
+        _show_tradeoff(load_spec(spec), as_json, plot, records)
+        return
     from quantext_graph.check import check as look
 
     found = look(load_spec(spec))
@@ -192,6 +208,25 @@ def model_pull(name: str) -> None:
     with terminal.progress_bars() as bars:
         path = pull(name, lambda done, total: bars({"stage": "pull", "done": done, "total": total}))
     terminal.out.print(f"{name}: {path}")
+
+
+def _show_tradeoff(spec: Spec, as_json: bool, plot: Path | None, records: int | None) -> None:
+    from quantext_graph.check import check_tradeoff
+    from quantext_graph.tradeoff_plot import check_plot_path, plot_tradeoff
+    from quantext_graph.tradeoff_table import tables
+
+    if plot is not None:
+        check_plot_path(plot)
+    with terminal.progress_bars() as bars:
+        points = check_tradeoff(spec, n=records, progress=bars)
+    if plot is not None:
+        plot_tradeoff(points, plot)
+    if as_json:
+        print(json.dumps([point.to_json() for point in points], indent=2))
+        return
+    terminal.out.print("What each budget buys, estimated on the auxiliary set alone (mean ± standard error).")
+    for title, columns, rows in tables(points):
+        terminal.table(title, columns, rows)
 
 
 def _drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
