@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,13 @@ import numpy as np
 from quantext_graph.card import guarantee
 from quantext_graph.core.distribution import distribution_from_json, total_variation_from
 from quantext_graph.job import Job
+from quantext_graph.passes import run_pass
 from quantext_graph.spec import Spec
 from quantext_graph.steps.verify import Evaluation, evaluate
 from quantext_graph.store import Store
 from quantext_graph.workspace import Workspace
+
+Array = np.ndarray[Any, Any]
 
 _CHUNK = 2000  # texts judged at a time
 
@@ -29,51 +31,80 @@ _CHUNK = 2000  # texts judged at a time
 def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
     """Judge the finished release: (public, private) figures, both ready for JSON."""
     spec, store = job.spec, job.store
-    judged = [_judge(job, chunk) for chunk in _chunks(store)]
-    hits = np.concatenate([hit for hit, _, _ in judged])
-    evaluation = judged[0][2]
+    judge = _judge_by_classifier if job.kit.evaluator is not None else _judge_by_model
+    hits, after, evaluation = judge(job)
     names = [attribute.name for attribute in spec.attributes]
     public = {
         "n": store.n,
         "leakage": store.meta("draw")["leakage"],
         "evaluation": {
             "evaluator": evaluation.evaluator,
-            "accuracy": dict(zip(names, evaluation.accuracy, strict=True)),
+            "accuracy": {
+                name: None if math.isnan(share) else share
+                for name, share in zip(names, evaluation.accuracy, strict=True)
+            },
             "on_target": float(hits.all(axis=1).mean()),
             "by_attribute": dict(zip(names, hits.mean(axis=0).tolist(), strict=True)),
         },
     }
-    attempts = [share for _, share, _ in judged]
-    return public, _private(spec, store, np.concatenate(attempts))
+    return public, _private(spec, store, after)
 
 
-def _chunks(store: Store) -> Iterator[list[dict[str, Any]]]:
-    pairs = store.pairs()
+def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
+    """Which attributes of each released text are on target (n, m), and whether all were after 1, 2 ...
+    attempts (n, attempts), by the evaluator, which took no part in picking."""
+    hits, after = [], []
+    done = 0
+    pairs = job.store.pairs()
     while chunk := list(islice(pairs, _CHUNK)):
-        yield chunk
+        target = np.array([pair["target"] for pair in chunk])
+        released = evaluate(job.kit, [pair["released"] for pair in chunk])
+        hits.append(released.codes == target)
+        after.append(
+            np.stack(
+                [
+                    (evaluate(job.kit, [_after(pair, k)["text"] for pair in chunk]).codes == target).all(
+                        axis=1
+                    )
+                    for k in range(1, job.spec.limits.attempts + 1)
+                ],
+                axis=1,
+            )
+        )
+        done += len(chunk)
+        job.emit({"stage": "report", "done": done, "total": job.store.n})
+    return np.concatenate(hits), np.concatenate(after), released
 
 
-def _judge(job: Job, pairs: list[dict[str, Any]]) -> tuple[Any, Any, Evaluation]:
-    """Which attributes of each released text are on target (c, m), and whether all were after 1, 2 ...
-    attempts (c, attempts), by a judge that took no part in picking."""
-    limit = job.spec.limits.attempts
-    target = np.array([pair["target"] for pair in pairs])
-    released = evaluate(job.kit, [pair["released"] for pair in pairs])
-    after = []
-    for count in range(1, limit + 1):
-        texts = [_text_after(pair, count) for pair in pairs]
-        after.append((evaluate(job.kit, texts).codes == target).all(axis=1))
-    return released.codes == target, np.stack(after, axis=1), released
+def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
+    """The same where nothing but the verifying model can judge: one more look at each released text;
+    what was on target after each attempt is what it said then."""
+    hits: dict[int, Array] = {}
+    after: dict[int, list[bool]] = {}
+    evaluation = evaluate(job.kit, [])
+
+    def work(pair: dict[str, Any]) -> tuple[dict[str, Any], Array]:
+        return pair, evaluate(job.kit, [pair["released"]]).codes[0]
+
+    def keep(result: tuple[dict[str, Any], Array]) -> None:
+        pair, codes = result
+        hits[pair["id"]] = codes == np.array(pair["target"])
+        limits = range(1, job.spec.limits.attempts + 1)
+        after[pair["id"]] = [_after(pair, k)["on_target"] for k in limits]
+        job.emit({"stage": "report", "done": len(hits), "total": job.store.n})
+
+    workers = job.spec.limits.concurrency
+    run_pass(job.store.pairs(), work, keep, workers=workers, stop=lambda: False)
+    return np.array(list(hits.values())), np.array(list(after.values())), evaluation
 
 
-def _text_after(pair: dict[str, Any], count: int) -> str:
-    """The text that the record would have had with `count` attempts."""
-    tried = pair["attempts"][:count]
-    hit = next((attempt for attempt in tried if attempt["on_target"]), tried[-1])
-    return str(hit["text"])
+def _after(pair: dict[str, Any], count: int) -> dict[str, Any]:
+    """The attempt that the record would have ended with, had `count` been the limit."""
+    tried: list[dict[str, Any]] = pair["attempts"][:count]
+    return next((attempt for attempt in tried if attempt["on_target"]), tried[-1])
 
 
-def _private(spec: Spec, store: Store, after: Any) -> dict[str, Any]:
+def _private(spec: Spec, store: Store, after: Array) -> dict[str, Any]:
     labels, assigned = store.labels(), store.assigned()
     released = distribution_from_json(store.meta("draw")["released"])
     combos, counts = np.unique(labels, axis=0, return_counts=True)

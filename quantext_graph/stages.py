@@ -175,11 +175,9 @@ def report(job: Job) -> Progress:
             "--min-verified SHARE lowers the bar"
         )
     if store.meta("report") is None:
-        job.emit({"stage": "report", "done": 0, "total": counts.n})
         public, private = figures(job)
         store.set_meta("private_report", private)
         store.set_meta("report", public)
-        job.emit({"stage": "report", "done": counts.n, "total": counts.n})
     store.set_meta("stage", "gate")
     store.commit()
     return {"report": store.meta("report")}
