@@ -30,7 +30,7 @@ from quantext_graph.core.selection import JointRule, PerComponentRule, Rule, joi
 JOINT_POOL = 200_000
 """M where nothing says otherwise."""
 
-POOL_WORK = 2 * 10**9
+POOL_WORK = 5 * 10**8
 """Most table look-ups one selection may cost: what makes M smaller for large products and large n."""
 
 KEPT_AT_LEAST = 30
