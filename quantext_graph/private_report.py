@@ -6,6 +6,7 @@ private one stays in the workspace.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import Counter
 from itertools import islice
