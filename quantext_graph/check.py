@@ -100,21 +100,9 @@ def check(spec: Spec) -> Check:
         dropped=dict(source.dropped),
         guarantees=found,
         estimate=estimate(spec, len(source)),
-        spending=_with(spec, found),
+        spending=spending_of(spec, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
         warnings=tuple(warnings),
     )
-
-
-def new_spending(spec: Spec) -> Spending:
-    """What a release by this spec would add to what was spent on its private set."""
-    source = read_source(
-        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-    )
-    return _with(spec, guarantees(spec, len(source), Resources(spec).auxiliary[1]))
-
-
-def _with(spec: Spec, found: Guarantees) -> Spending:
-    return spending_of(spec, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats)
 
 
 def estimate(spec: Spec, n: int) -> Estimate:

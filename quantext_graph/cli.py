@@ -159,12 +159,14 @@ def purge(workspace: WorkspacePath, yes: Yes = False) -> None:
 
 @app.command()
 def ledger(
-    data: Annotated[Path, typer.Argument(help="a private data set, or a spec")], as_json: Json = False
+    data: Annotated[Path, typer.Argument(help="a private data set")],
+    text: Annotated[str | None, typer.Option(help="its text column, where its name does not tell")] = None,
+    as_json: Json = False,
 ) -> None:
     """What has been spent on this private data set over all its releases."""
     from quantext_graph.spending import spending
 
-    found = spending(data)
+    found = spending(data, text)
     if as_json:
         print(json.dumps(found.to_json(), indent=2))
         return
@@ -271,12 +273,14 @@ def _show_pair(pair: dict[str, Any]) -> None:
 
 def _confirm_spending(spec: Spec, yes: bool) -> None:
     """Running again is another release and adds to the ledger; ask where the sum passes the cap."""
-    from quantext_graph.check import new_spending
+    from quantext_graph.check import check as look
 
-    found = new_spending(spec)
-    for line in found.lines():
+    found = look(spec)
+    for warning in found.warnings:
+        terminal.warn(warning)
+    for line in found.spending.lines():
         terminal.err.print(line, markup=False)
-    if found.over_cap and not yes and terminal.ask("Release all the same?") is not True:
+    if found.spending.over_cap and not yes and terminal.ask("Release all the same?") is not True:
         raise QuantextError(f"{spec.data.path}: not released; answer y, or give --yes")
 
 

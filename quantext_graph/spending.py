@@ -70,7 +70,8 @@ def spending(data: Path, text: str | None = None) -> Spending:
     """Look a data set up in the ledger; `text` is its text column, guessed where it is None."""
     table = open_table(data)
     column = table.column(text or _text_column(table.columns))
-    return _look_up(data, (row.values[column] or "" for row in table))
+    texts = (row.values[column] for row in table)
+    return _look_up(data, (text for text in texts if text is not None and text.strip()))
 
 
 def spending_of(spec: Spec, *, adding: float | None = None, cap_nats: float | None = None) -> Spending:
