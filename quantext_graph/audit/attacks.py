@@ -1,0 +1,132 @@
+"""What an attacker learns of a secret proportion: the record of an attack, and what it is held against.
+
+An attack is judged by its error beside `prior_error`, the error of a guess that somebody could make
+without the release. A distance that the mechanism put there is no protection where the guess is as near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from quantext_graph.core.arrays import Codes, Event, event_mask
+from quantext_graph.spec import Spec
+
+UNKNOWN = -1
+"""The code of a label that nobody gave."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attacker's answer for one secret.
+
+    `attack` is the kind, `by` who or what made it (a model, an estimator). `estimate`, `error` and
+    `prior_error` are shares in [0, 1]; for the residual attack they are the accuracy at telling a record's
+    original label, its rate of mistakes, and the rate without the text.
+    """
+
+    attack: str
+    by: str
+    secret: str
+    estimate: float
+    error: float
+    prior_error: float
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def relative_error(self) -> float | None:
+        """Error as a multiple of the prior-only one: below 1 the release told the attacker something.
+        None where the prior guess is right already."""
+        return self.error / self.prior_error if self.prior_error > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attack": self.attack,
+            "by": self.by,
+            "secret": self.secret,
+            "estimate": self.estimate,
+            "error": self.error,
+            "prior_error": self.prior_error,
+            "relative_error": self.relative_error,
+            **self.detail,
+        }
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An attack that could not be made, and why (for people)."""
+
+    attack: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class AttackedSecret:
+    """A secret with its true share and what anybody would guess it to be: the share of the public
+    auxiliary set, or, without one, that of equally likely categories."""
+
+    title: str
+    event: Event
+    truth: float
+    guess: float
+
+    def attacked(self, attack: str, by: str, estimate: float, **detail: Any) -> Attack:
+        """The record of an attack that answered `estimate`; the prior is the public guess."""
+        return Attack(
+            attack, by, self.title, estimate, abs(estimate - self.truth), abs(self.guess - self.truth), detail
+        )
+
+
+def attacked_secrets(spec: Spec, private: Codes, auxiliary: Codes | None = None) -> list[AttackedSecret]:
+    """The secrets of the spec that the private labels (n, m) can answer; `UNKNOWN` marks a missing label."""
+    secrets = []
+    for secret in spec.secrets:
+        event = spec.secret_codes(secret)
+        truth = share(private, event)
+        if truth is None:
+            continue
+        guess = None if auxiliary is None else share(auxiliary, event)
+        if guess is None:
+            guess = float(np.prod([len(values) / spec.sizes[r] for r, values in event.items()]))
+        secrets.append(AttackedSecret(secret.title, event, truth, guess))
+    return secrets
+
+
+def share(codes: Codes, event: Event) -> float | None:
+    """Share of the event among the rows of (n, m) codes labelled in its attributes; None if none is."""
+    labelled = codes[labelled_rows(codes, event)]
+    return float(event_mask(labelled, event).mean()) if len(labelled) else None
+
+
+def labelled_rows(codes: Codes, event: Event) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which rows of (n, m) codes have a label in every attribute of the event, shape (n,)."""
+    return np.asarray((codes[:, list(event)] != UNKNOWN).all(axis=1))
+
+
+def counting_attack(
+    codes: Codes, secrets: Sequence[AttackedSecret], *, by: str, raw: tuple[Codes, Codes] | None = None
+) -> list[Attack]:
+    """The paper's attack: count the labels (n', m) that somebody read off the released texts.
+
+    Args:
+        codes: labels of the released texts, `UNKNOWN` where there is none; such texts are not counted.
+        secrets: what is asked for.
+        by: who labelled them.
+        raw: the same labeller's labels of private texts, and their true labels; the difference of the
+            shares is the labeller's own bias, without which its error cannot be read.
+    """
+    attacks = []
+    for secret in secrets:
+        estimate = share(codes, secret.event)
+        if estimate is None:
+            continue
+        detail: dict[str, Any] = {"labelled": int(labelled_rows(codes, secret.event).sum())}
+        if raw is not None:
+            read, true = share(raw[0], secret.event), share(raw[1], secret.event)
+            if read is not None and true is not None:
+                detail |= {"bias": read - true, "corrected": min(1.0, max(0.0, estimate - (read - true)))}
+        attacks.append(secret.attacked("labelling", by, estimate, **detail))
+    return attacks

@@ -1,0 +1,181 @@
+"""The mechanism-aware attack: the attacker knows the pool and which candidate was drawn from it.
+
+A posterior by Monte Carlo: private distributions θ are drawn from a prior, each gives n records, and
+θ counts where the rule would have kept the released candidate for them, since P(θ'|θ) = 1[θ' kept]/k.
+The answer is the posterior median of the secret; `prior_error` is that of the same attacker without
+the release. The prior is what makes the pool: what the mechanism holds possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from quantext_graph.audit.attacks import Attack, AttackedSecret
+from quantext_graph.core.arrays import Codes, Event, Floats, combinations
+from quantext_graph.core.candidates import total_variation
+from quantext_graph.core.joint_pool import Block, JointPool, TreeBlock
+from quantext_graph.core.rules import MechanismParameters, build_rule
+from quantext_graph.core.selection import Choice, JointRule, PerComponentRule, Rule
+from quantext_graph.core.targets import iid_targets
+
+DRAWS = 800
+"""θ drawn from the prior."""
+FEWEST = 40
+"""θ that a posterior rests on: where fewer keep the released candidate, those that rank it highest."""
+RIVALS = (1_024, 16_384)
+"""Least and most candidates that the released one is ranked among; they stand for all M."""
+RECORDS = 20_000
+"""Most records drawn from a θ: beyond them the counts are as good as θ itself."""
+
+
+@dataclass(frozen=True)
+class _Beliefs:
+    """What the attacker takes the share of an event to be, as samples, without the release and with it."""
+
+    before: Callable[[Event], Floats]
+    after: Callable[[Event], Floats]
+    kept: int
+
+
+def mechanism_aware_attack(
+    parameters: MechanismParameters,
+    rule: Rule,
+    choice: Choice,
+    secrets: Sequence[AttackedSecret],
+    *,
+    n: int,
+    auxiliary: Codes | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Attack]:
+    """The attack on a release that `rule` made by drawing `choice`; all but the truth is public.
+
+    Args:
+        parameters: the mechanism's.
+        rule: its pool and selection sizes.
+        choice: the candidates drawn.
+        secrets: what is asked for.
+        n: number of records.
+        auxiliary: public labels (N, m), where the mechanism had some.
+        rng: the attacker's own randomness.
+    """
+    rng = rng or np.random.default_rng()
+    if isinstance(rule, JointRule):
+        beliefs = _joint(rule, choice, n, rng)
+    elif isinstance(rule, PerComponentRule):
+        events = [secret.event for secret in secrets]
+        beliefs = _per_component(parameters, rule, choice, n, auxiliary, events, rng)
+    else:
+        raise TypeError(f"no attack is known on a rule of type {type(rule).__name__}")
+    attacks = []
+    for secret in secrets:
+        prior = float(np.median(beliefs.before(secret.event)))
+        posterior = beliefs.after(secret.event)
+        estimate = float(np.median(posterior))
+        low, high = np.quantile(posterior, [0.05, 0.95]).tolist()
+        detail = {"prior_estimate": prior, "interval": [low, high], "draws": beliefs.kept}
+        error, prior_error = abs(estimate - secret.truth), abs(prior - secret.truth)
+        attacks.append(
+            Attack("mechanism-aware", "posterior", secret.title, estimate, error, prior_error, detail)
+        )
+    return attacks
+
+
+def _joint(rule: JointRule, choice: Choice, n: int, rng: np.random.Generator) -> _Beliefs:
+    number, position = divmod(choice[0], rule.pool.block_size)
+    share_kept = rule.selection_size / rule.pool.size
+    rivals = _Rivals.around(rule.pool, number, int(np.clip(50 / share_kept, *RIVALS)))
+    before = rule.pool.source.block(DRAWS, rng)
+    nearer = np.zeros(DRAWS)
+    for index in range(DRAWS):
+        records = iid_targets(before.distribution(index), min(n, RECORDS), rng=rng)
+        combos, counts, _ = combinations(records)
+        distances = rivals.distances(combos, counts / counts.sum(), blind_to=rule.blind_to)
+        nearer[index] = (distances < distances[position]).mean()
+    kept = _accepted(nearer, share_kept)
+    return _Beliefs(before.share, lambda event: before.share(event)[kept], len(kept))
+
+
+@dataclass(frozen=True)
+class _Rivals(JointPool):
+    """The blocks of a pool from a given one on, made once: they stand for all of it."""
+
+    made: tuple[Block, ...]
+
+    @classmethod
+    def around(cls, pool: JointPool, number: int, count: int) -> _Rivals:
+        total = -(-pool.size // pool.block_size)
+        several = min(total, -(-count // pool.block_size))
+        made = (pool._block((number + step) % total) for step in range(several))
+        return cls(pool.source, pool.size, pool.seed, tuple(made))
+
+    def _blocks(self) -> Iterator[Block]:
+        return iter(self.made)
+
+
+def _per_component(
+    parameters: MechanismParameters,
+    rule: PerComponentRule,
+    choice: Choice,
+    n: int,
+    auxiliary: Codes | None,
+    events: Sequence[Event],
+    rng: np.random.Generator,
+) -> _Beliefs:
+    """Components are drawn, kept and so believed independently of each other."""
+    # As many candidates as draws: nothing is chosen among them, so they are the prior itself.
+    many = replace(
+        parameters,
+        gamma=DRAWS,
+        k=1,
+        budget_nats=None,
+        pool_size=DRAWS if parameters.pool == "dirichlet" else None,
+    )
+    prior = build_rule(
+        many,
+        tree=rule.tree,
+        sizes=rule.sizes,
+        n=n,
+        auxiliary=auxiliary,
+        secrets=events,
+        pool_seed=int(rng.integers(2**63)),
+    )
+    assert isinstance(prior, PerComponentRule)
+    records = _records_per_component(rule, choice, min(n, RECORDS))
+    after, kept = [], DRAWS
+    for theta, pool, index, size, count in zip(
+        prior.candidates, rule.candidates, choice, rule.selection_sizes, records, strict=True
+    ):
+        if count == 0 or theta.shape[1] == 1:
+            after.append(theta)
+            continue
+        seen = rng.multinomial(count, theta) / count
+        distances = [total_variation(pool, row) for row in seen]
+        nearer = np.array([(each < each[index]).sum() for each in distances], dtype=float)
+        chosen = _accepted(nearer, size)
+        kept = min(kept, len(chosen))
+        after.append(theta[rng.choice(chosen, size=DRAWS)])
+    return _Beliefs(_trees(rule, prior.candidates).share, _trees(rule, after).share, kept)
+
+
+def _records_per_component(rule: PerComponentRule, choice: Choice, n: int) -> list[int]:
+    """About how many records stand behind each component, by the release itself."""
+    released = rule.release(choice)
+    counts = []
+    for parent, rows in zip(rule.tree.parents, rule.tree.rows(rule.sizes), strict=True):
+        counts += [n if parent < 0 else round(n * released.share({parent: (v,)})) for v in range(rows)]
+    return counts
+
+
+def _trees(rule: PerComponentRule, components: Sequence[Floats]) -> TreeBlock:
+    left = iter(components)
+    tables = [np.stack([next(left) for _ in range(rows)], axis=1) for rows in rule.tree.rows(rule.sizes)]
+    return TreeBlock(rule.tree, rule.sizes, tables)
+
+
+def _accepted(nearer: Floats, size: float) -> npt.NDArray[np.int64]:
+    """Which θ have the released candidate among their `size` nearest, given how many are nearer."""
+    return np.flatnonzero(nearer < max(size, np.nextafter(np.partition(nearer, FEWEST)[FEWEST], np.inf)))
