@@ -29,6 +29,10 @@ class ObedientServer(OpenAIServer):
         self._faulty = faulty or (lambda _number, _body, act: act)
         super().__init__(then=self._answer, owner="vllm", **options)
 
+    def asked_for(self, kind: str) -> int:
+        """How many calls asked for "labels", "snippets", "openings" or "texts"."""
+        return sum(_kind(body) == kind for body in self.asked)
+
     def _answer(self, body: dict[str, Any]) -> Act:
         number = next(self._numbers)
         act = Act(self._text(number, body), seconds=self._seconds)
@@ -58,3 +62,11 @@ class ObedientServer(OpenAIServer):
         names = field.get("enum") or [field["const"]]
         places = {name: re.search(rf"\b{re.escape(name)}\b", text) for name in names}
         return next((name for name in names if places[name]), names[0])
+
+
+def _kind(body: dict[str, Any]) -> str:
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    if schema is not None:
+        return next((name for name in ("snippets", "openings") if name in schema["properties"]), "labels")
+    limit = body.get("max_tokens") or body.get("max_completion_tokens") or 0
+    return "texts" if limit > 1 else "other"
