@@ -151,6 +151,7 @@ def purge(workspace: WorkspacePath, yes: Yes = False) -> None:
     """Remove the private folder of a run and all that is in it."""
     from quantext_graph.workspace import purge as remove
 
+    _spec_of(workspace)  # says so where there is none, before it asks
     if not yes and terminal.ask(f"Remove {workspace} with its draw and all results for good?") is not True:
         raise QuantextError(f"{workspace}: kept; answer y, or give --yes")
     remove(workspace)
@@ -340,10 +341,8 @@ def main() -> None:
 
 
 def _usage_or_bug(error: Exception) -> None:
-    """click's own usage errors in one line; anything else is a fault of the program."""
-    import click
-
-    if isinstance(error, click.ClickException):
+    """A usage error of the command line in one line; anything else is a fault of the program."""
+    if hasattr(error, "format_message"):  # click's, wherever typer keeps it
         terminal.fail(error.format_message())
         sys.exit(2)
     if os.environ.get("QUANTEXT_DEBUG"):

@@ -49,7 +49,7 @@ def write_spec(folder: Path, url: str, **sections: Any) -> Path:
         "limits": {"attempts": 2, "concurrency": 4},
     }
     for name, section in sections.items():
-        raw[name] = {**raw[name], **section} if isinstance(raw.get(name), dict) else section
+        raw[name] = {**raw[name], **section} if isinstance(section, dict) and name in raw else section
     path = folder / "spec.yaml"
     path.write_text(json.dumps(raw), encoding="utf-8")
     return path
