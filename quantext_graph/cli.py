@@ -159,6 +159,39 @@ def purge(workspace: WorkspacePath, yes: Yes = False) -> None:
 
 
 @app.command()
+def audit(
+    workspace: Annotated[Path | None, typer.Argument(help="the private folder of a run")] = None,
+    private: Annotated[Path | None, typer.Option(help="without a workspace: the private file")] = None,
+    released: Annotated[Path | None, typer.Option(help="without a workspace: the released file")] = None,
+    spec: Annotated[Path | None, typer.Option(help="without a workspace: the spec of both files")] = None,
+    attacker: Annotated[
+        list[str] | None, typer.Option(help="chat model that labels the release; 'none' for no model")
+    ] = None,
+    page: Annotated[Path, typer.Option(help="without a workspace: the page")] = Path("audit.html"),
+    as_json: Json = False,
+) -> None:
+    """How well the secret is hidden from the attacks there are, and how useful the text still is."""
+    from quantext_graph import auditing
+
+    attackers = None if not attacker else [name for name in attacker if name != "none"]
+    say = (lambda _: None) if as_json else (lambda step: terminal.err.print(f"audit: {step}"))
+    if workspace is not None:
+        report = auditing.audit_workspace(workspace, attackers, say)
+        page = workspace / auditing.REPORT
+    elif private and released and spec:
+        report = auditing.audit_files(private, released, load_spec(spec), attackers, say)
+        auditing.write_page(report, page)
+    else:
+        raise QuantextError("audit: name a workspace, or --private FILE --released FILE --spec SPEC")
+    if as_json:
+        print(json.dumps(report.to_json(), indent=2, allow_nan=False))
+        return
+    for line in auditing.verdict(report):
+        terminal.out.print(line, markup=False)
+    terminal.out.print(f"The private report: {page}")
+
+
+@app.command()
 def ledger(
     data: Annotated[Path, typer.Argument(help="a private data set")],
     text: Annotated[str | None, typer.Option(help="its text column, where its name does not tell")] = None,

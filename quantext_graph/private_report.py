@@ -29,11 +29,13 @@ Array = np.ndarray[Any, Any]
 _CHUNK = 2000  # texts judged at a time
 
 
-def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Judge the finished release: (public, private) figures, both ready for JSON."""
+def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any], Array]:
+    """Judge the finished release: (public figures, private figures), both ready for JSON, and what the
+    evaluator read off each released text, (n, m) codes in order of id."""
     spec, store = job.spec, job.store
     judge = _judge_by_classifier if job.kit.evaluator is not None else _judge_by_model
-    hits, after, evaluation = judge(job)
+    realised, after, evaluation = judge(job)
+    hits = realised == store.assigned()
     names = [attribute.name for attribute in spec.attributes]
     public = {
         "n": store.n,
@@ -48,55 +50,50 @@ def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
             "by_attribute": dict(zip(names, hits.mean(axis=0).tolist(), strict=True)),
         },
     }
-    return public, _private(spec, store, after)
+    return public, _private(spec, store, after), realised
 
 
 def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
-    """Which attributes of each released text are on target (n, m), and whether all were after 1, 2 ...
-    attempts (n, attempts), by the evaluator, which took no part in picking."""
-    hits, after = [], []
+    """What each released text says, (n, m) codes, and whether it was on target after 1, 2 ... attempts,
+    (n, attempts), by the evaluator, which took no part in picking."""
+    realised, after = [], []
     done = 0
     pairs = job.store.pairs()
     while chunk := list(islice(pairs, _CHUNK)):
         target = np.array([pair["target"] for pair in chunk])
         released = evaluate(job.kit, [pair["released"] for pair in chunk])
-        hits.append(released.codes == target)
-        after.append(
-            np.stack(
-                [
-                    (evaluate(job.kit, [_after(pair, k)["text"] for pair in chunk]).codes == target).all(
-                        axis=1
-                    )
-                    for k in range(1, job.spec.limits.attempts + 1)
-                ],
-                axis=1,
-            )
-        )
+        realised.append(released.codes)
+        for_limit = [
+            evaluate(job.kit, [_after(pair, k)["text"] for pair in chunk]).codes == target
+            for k in range(1, job.spec.limits.attempts + 1)
+        ]
+        after.append(np.stack([hits.all(axis=1) for hits in for_limit], axis=1))
         done += len(chunk)
         job.emit({"stage": "report", "done": done, "total": job.store.n})
-    return np.concatenate(hits), np.concatenate(after), released
+    return np.concatenate(realised), np.concatenate(after), released
 
 
 def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
     """The same where nothing but the verifying model can judge: one more look at each released text;
     what was on target after each attempt is what it said then."""
-    hits: dict[int, Array] = {}
+    realised: dict[int, Array] = {}
     after: dict[int, list[bool]] = {}
-    evaluation = evaluate(job.kit, [])
 
     def work(pair: dict[str, Any]) -> tuple[dict[str, Any], Array]:
         return pair, evaluate(job.kit, [pair["released"]]).codes[0]
 
     def keep(result: tuple[dict[str, Any], Array]) -> None:
         pair, codes = result
-        hits[pair["id"]] = codes == np.array(pair["target"])
+        realised[pair["id"]] = codes
         limits = range(1, job.spec.limits.attempts + 1)
         after[pair["id"]] = [_after(pair, k)["on_target"] for k in limits]
-        job.emit({"stage": "report", "done": len(hits), "total": job.store.n})
+        job.emit({"stage": "report", "done": len(realised), "total": job.store.n})
 
     workers = job.spec.limits.concurrency
     run_pass(job.store.pairs(), work, keep, workers=workers, stop=lambda: False)
-    return np.array(list(hits.values())), np.array(list(after.values())), evaluation
+    ids = sorted(realised)
+    evaluation = evaluate(job.kit, [])
+    return np.array([realised[i] for i in ids]), np.array([after[i] for i in ids]), evaluation
 
 
 def _after(pair: dict[str, Any], count: int) -> dict[str, Any]:

@@ -175,7 +175,8 @@ def report(job: Job) -> Progress:
             "--min-verified SHARE lowers the bar"
         )
     if store.meta("report") is None:
-        public, private = figures(job)
+        public, private, realised = figures(job)
+        store.set_meta("realised", realised.tolist())
         store.set_meta("private_report", private)
         store.set_meta("report", public)
     store.set_meta("stage", "gate")
