@@ -137,6 +137,7 @@ def _private(spec: Spec, store: Store, after: Array) -> dict[str, Any]:
         "dropped": store.meta("dropped", {}),
         "label_failures": store.label_failures(),
         "usage": store.usage(),
+        "seconds": store.meta("seconds", {}),
     }
 
 

@@ -4,7 +4,9 @@ where it stopped."""
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from langsmith import tracing_context
@@ -19,7 +21,7 @@ from quantext_graph.spec import QuantextError
 from quantext_graph.state import Progress
 from quantext_graph.steps.label import Labels
 from quantext_graph.steps.label import label as label_text
-from quantext_graph.store import Rewrite, StoredRecord
+from quantext_graph.store import Rewrite, Store, StoredRecord
 from quantext_graph.tools.quantize import quantize_records
 
 
@@ -91,11 +93,27 @@ def label(job: Job) -> Progress:
         done += 1
         job.emit({"stage": "label", "done": done, "total": n})
 
-    try:
+    with _timed(store, "label"):
         run_pass(store.unlabelled(), work, keep, workers=spec.limits.concurrency, stop=job.stop)
-    finally:
-        store.commit()
     return {"n": n, "labeled": done}
+
+
+@contextmanager
+def _timed(store: Store, stage: str) -> Iterator[None]:
+    """Add what this process spends on a pass to the private report, and commit whatever comes: wall
+    and CPU seconds, an embedded model's included."""
+    wall, cpu = time.monotonic(), time.process_time()
+    try:
+        yield
+    finally:
+        spent = store.meta("seconds", {})
+        before = spent.get(stage, {"wall": 0.0, "cpu": 0.0})
+        spent[stage] = {
+            "wall": before["wall"] + time.monotonic() - wall,
+            "cpu": before["cpu"] + time.process_time() - cpu,
+        }
+        store.set_meta("seconds", spent)
+        store.commit()
 
 
 def match_assign(job: Job) -> Progress:
@@ -155,10 +173,8 @@ def rewrite(job: Job) -> Progress:
         verified += written.verified
         job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
 
-    try:
+    with _timed(store, "rewrite"):
         run_pass(store.unwritten(), work, keep, workers=job.spec.limits.concurrency, stop=job.stop)
-    finally:
-        store.commit()
     return {"rewritten": done, "verified": verified, "unverified": done - verified}
 
 
