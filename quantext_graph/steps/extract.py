@@ -6,6 +6,7 @@ target leaves behind is dropped too: it would spoil the new text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -29,6 +30,9 @@ _AGAINST = 1.1
 """Log-odds (nats) for the left category over the target's from which on a snippet contradicts."""
 
 _OUTPUT = 160
+
+
+_ADDRESS = re.compile(r"@\w|https?:|www\.|\d[\d\s().-]{6,}\d", re.IGNORECASE)
 
 
 class Snippets(BaseModel):
@@ -75,12 +79,12 @@ def extract(kit: Kit, text: str, labels: Sequence[int], target: Sequence[int]) -
 
 def verbatim(snippet: str, text: str) -> str:
     """The snippet as it stands in the text, white space folded, cut to its first words; "" where it
-    does not stand there or says nothing."""
+    does not stand there, or is somebody's address: an account, a link, a mail, a telephone number."""
     wanted, whole = folded(snippet).strip(" \"'“”.,;:"), folded(text)
-    place = whole.casefold().find(wanted.casefold())
-    if not wanted or place < 0 or len(whole.casefold()) != len(whole):
-        return wanted if wanted and wanted in whole else ""
-    return " ".join(whole[place : place + len(wanted)].split()[:_LONGEST])
+    match = re.search(re.escape(wanted), whole, re.IGNORECASE) if wanted else None
+    if match is None or _ADDRESS.search(whole[max(0, match.start() - 1) : match.end()]):
+        return ""
+    return " ".join(match.group().split()[:_LONGEST])
 
 
 def _fitting(kit: Kit, snippets: list[str], labels: Sequence[int], target: Sequence[int]) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from quantext_graph.classifier import SMALLEST, TextClassifier
+from quantext_graph.classifier import SMALLEST, Features, TextClassifier
 from quantext_graph.core.chow_liu import Tree, learn_tree
-from quantext_graph.models import ChatModel
+from quantext_graph.models import ChatModel, text_embedding
 from quantext_graph.spec import Attribute, Spec
 from quantext_graph.steps.examples import Combination, Examples
 from quantext_graph.steps.openings import Openings
@@ -89,10 +89,13 @@ def prepare(
     )
 
 
-def _learn(
-    spec: Spec, texts: Sequence[str], codes: np.ndarray, features: Literal["all", "words", "characters"]
-) -> TextClassifier:
-    return TextClassifier.fit(texts, codes, spec.sizes, features=features)
+def _learn(spec: Spec, texts: Sequence[str], codes: np.ndarray, features: Features) -> TextClassifier:
+    """The evaluator does without the embedding, so that it sees with other eyes. Static vectors
+    (wordllama) add nothing to the words."""
+    models, embedding = spec.models, None
+    if features != "characters" and models.embedding != "wordllama":
+        embedding = text_embedding(models.embedding, models)
+    return TextClassifier.fit(texts, codes, spec.sizes, features=features, embedding=embedding)
 
 
 def _judges(

@@ -1,6 +1,6 @@
 """Alg. 1 line 1: the category of each attribute, by the LLM, by a classifier, or by both summed.
 
-Their log-probabilities are summed with equal weight: on real posts that is better than either.
+Their log-probabilities are summed, the LLM's with less weight: on real posts that is better than either.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ import numpy as np
 
 from quantext_graph.models import Outcome, Usage
 from quantext_graph.steps.kit import Kit
-from quantext_graph.steps.questions import Scores
-
-SURE = float(np.log(0.97))
-"""Log-probability from which on the classifier is not doubted: the LLM would hardly turn it."""
+from quantext_graph.steps.questions import SURE, Scores
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ def label(kit: Kit, text: str, known: Mapping[int, int] | None = None) -> Labels
     confidence = dict.fromkeys(codes, 1.0)
     learned = _learned(kit, text, codes)
     for i, scores in learned.items():
-        if kit.modes[i] == "classifier" or scores.max() > SURE:
+        if kit.modes[i] == "classifier" or scores.max() > np.log(SURE):
             codes[i], confidence[i] = int(scores.argmax()), float(np.exp(scores.max()))
     asked = [i for i in kit.order if i not in codes]
     answer = kit.questions.ask(text, asked, codes, learned)

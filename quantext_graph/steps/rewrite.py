@@ -107,7 +107,7 @@ def _messages(
         target=describe(kit.spec, target),
         opinions=opinion_lines(kit.spec, target),
         words=str(length),
-        feedback=" " + prompt.say("feedback", failures=known) if known else "",
+        feedback="\n" + prompt.say("feedback", failures=known) if known else "",
     )
     messages: list[BaseMessage] = [SystemMessage(system)]
     for text in kit.examples.demonstrations(target):

@@ -1,7 +1,8 @@
 """Whether a new text says what its target says, and is nobody's copy.
 
-The classifier judges first, at no cost; the LLM is asked only about what passes, and the sum of both
-decides. The evaluator judges the finished release: it took no part in picking.
+The classifier judges first, at no cost; the LLM is asked only where the classifier neither rules a text
+out nor is sure of it, and the sum of both decides. The evaluator judges the finished release: it took
+no part in picking.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from quantext_graph.models import Outcome, Usage
 from quantext_graph.steps.kit import Kit
-from quantext_graph.steps.questions import Scores
+from quantext_graph.steps.questions import SURE, Scores
 from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, words
 
 _HOPELESS = float(np.log(0.05))
@@ -55,10 +56,10 @@ def verify(kit: Kit, text: str, target: Sequence[int], *, source: str = "") -> V
 def judge(kit: Kit, text: str, target: Sequence[int]) -> Verdict:
     """What a text says against what it should say; no look at where it came from."""
     prior = picked(kit, [text])[0]
-    hopeless = [i for i, code in enumerate(target) if i in prior and prior[i][code] < _HOPELESS]
-    if hopeless:
+    if any(prior[i][target[i]] < _HOPELESS for i in prior):
         return _verdict(kit, prior, target, Usage())
-    answer = kit.questions.ask(text, kit.order, dict(enumerate(target)), prior)
+    doubtful = [i for i in kit.order if i not in prior or prior[i][target[i]] < np.log(SURE)]
+    answer = kit.questions.ask(text, doubtful, dict(enumerate(target)), prior)
     if answer.outcome is not Outcome.OK and not prior:
         return Verdict(False, True, (), (str(answer.outcome),), float("-inf"), answer.usage)
     return _verdict(kit, {**prior, **answer.scores}, target, answer.usage)
