@@ -72,7 +72,7 @@ RATIOS = (1, 2, 4, 12)
 """γ/k of the paper's rule with equal selection sizes, and of a budget split at the same bound."""
 
 BUDGETS = (0.0, 0.5, 1.0, 3.0)
-POOL = 50_000
+POOL = 10_000
 """M; the mean over the K nearest hangs on K/M and hardly on M."""
 
 JOINT: dict[str, tuple[dict[str, Any], tuple[float, ...]]] = {
