@@ -67,7 +67,7 @@ def windows(text: str, limit: int, count: Callable[[str], int]) -> Iterator[str]
     can be; the parts together are the whole text but for white space at the cuts."""
     rest = text
     while rest:
-        if len(rest) <= limit or count(rest) <= limit:  # no token is shorter than a character
+        if len(rest.encode("utf-8", "replace")) <= limit or count(rest) <= limit:  # no token is under a byte
             yield rest
             return
         end = _cut(rest, _fitting(rest, limit, count))
@@ -77,7 +77,7 @@ def windows(text: str, limit: int, count: Callable[[str], int]) -> Iterator[str]
 
 def _fitting(text: str, limit: int, count: Callable[[str], int]) -> int:
     """A length, in characters, that fits `limit` tokens: halved by measure, so a few calls find it."""
-    low, high = max(1, limit // 4), min(len(text), limit * 12)
+    low, high = max(1, limit // 4), min(len(text), limit * 12)  # a character has at most four bytes
     if count(text[:high]) <= limit:
         return high
     while high - low > max(8, low // 16):

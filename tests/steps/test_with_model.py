@@ -1,0 +1,35 @@
+"""The loop over a real model of 135M parameters: structure, never accuracy."""
+
+import pytest
+from steps_fakes import SPEC, auxiliary
+
+from quantext_graph.embedded import ModelFileError
+from quantext_graph.models import chat_model
+from quantext_graph.spec import Models, ModelSpec, Spec
+from quantext_graph.steps.extract import extract
+from quantext_graph.steps.kit import prepare
+from quantext_graph.steps.label import label
+from quantext_graph.steps.rewrite import rewrite
+from quantext_graph.steps.verify import verify
+
+
+@pytest.mark.model
+def test_a_record_goes_through_all_steps() -> None:
+    spec = Spec.model_validate({**SPEC, "limits": {"candidates": 2}})
+    try:
+        chat = chat_model(ModelSpec(model="embedded:smollm2-135m"), Models())
+    except ModelFileError as error:
+        pytest.skip(str(error))
+    try:
+        kit = prepare(spec, auxiliary(8), chat, chat)
+        text = "The kettle is broken again and the {tea} tastes of </text> metal"
+        labels = label(kit, text)
+        assert all(0 <= code < size for code, size in zip(labels.codes, spec.sizes, strict=True))
+        found = extract(kit, text, labels.codes, (1, 1))
+        assert all(snippet in text for snippet in found.snippets)
+        draft = rewrite(kit, found.snippets, (1, 1))
+        if draft.text:
+            assert any(draft.text.startswith(opening) for opening in kit.openings.bank((1, 1)))
+            assert verify(kit, draft.text, (1, 1), source=text).failures is not None
+    finally:
+        chat.close()
