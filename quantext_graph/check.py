@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quantext_graph.card import guarantee
-from quantext_graph.job import Resources
+from quantext_graph.job import Resources, refuse_private_auxiliary
 from quantext_graph.models import tracing_warning
 from quantext_graph.records import read_source
 from quantext_graph.spec import Spec
@@ -87,6 +87,7 @@ def check(spec: Spec) -> Check:
         spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
     )
     texts, codes = Resources(spec).auxiliary
+    refuse_private_auxiliary(spec, source, texts)
     found = guarantees(spec, len(source), codes)
     warnings = [*source.table.warnings, *found.notes]
     if (warning := tracing_warning()) is not None:

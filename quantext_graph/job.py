@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from platformdirs import user_cache_path
 
 from quantext_graph.models import ChatModel, chat_model
-from quantext_graph.records import read_source
+from quantext_graph.records import Record, read_source
 from quantext_graph.spec import QuantextError, Spec
 from quantext_graph.state import ReleaseContext
 from quantext_graph.steps.kit import Kit, prepare
@@ -135,6 +135,26 @@ class Job:
                 )
             finally:
                 workspace.close()
+
+
+def refuse_private_auxiliary(spec: Spec, private: Iterable[Record], auxiliary: Iterable[str]) -> None:
+    """The tree and the candidates never see private data, so the auxiliary set must not be it.
+
+    Raises:
+        QuantextError: where more than half of the private texts stand in the auxiliary set.
+    """
+    public = {" ".join(text.split()) for text in auxiliary}
+    if spec.auxiliary is None or not public:
+        return
+    n = shared = 0
+    for record in private:
+        n += 1
+        shared += " ".join(record.text.split()) in public
+    if 2 * shared > n:
+        raise QuantextError(
+            f"{spec.auxiliary.path}: {shared} of the {n} private texts stand in the auxiliary set; "
+            "it must be public and apart from the private set, so name another"
+        )
 
 
 def open_or_create(folder: Path, spec: Spec) -> Workspace:

@@ -11,7 +11,7 @@ from typing import Any
 
 from langsmith import tracing_context
 
-from quantext_graph.job import Job
+from quantext_graph.job import Job, refuse_private_auxiliary
 from quantext_graph.ledger import Ledger
 from quantext_graph.passes import run_pass
 from quantext_graph.private_report import figures
@@ -36,35 +36,15 @@ def ingest(job: Job) -> None:
     spec, store = job.spec, job.store
     if store.n:
         return
-    public = {_folded(text) for text in job.resources.auxiliary[0]}
     source = read_source(
         spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
     )
-    shared = 0
-
-    def rows() -> Iterator[tuple[int, str, dict[int, int]]]:
-        nonlocal shared
-        for record in source:
-            shared += _folded(record.text) in public
-            yield record.row, record.text, dict(record.labels)
-
-    n = store.ingest(rows())
-    if n == 0:
+    refuse_private_auxiliary(spec, source, job.resources.auxiliary[0])
+    if store.ingest((record.row, record.text, dict(record.labels)) for record in source) == 0:
         raise QuantextError(f"{spec.data.path}: no records; a release needs at least one")
-    # The tree and the candidates never see private data, so the auxiliary set must not be it.
-    if spec.auxiliary and 2 * shared > n:
-        store.clear()
-        raise QuantextError(
-            f"{spec.auxiliary.path}: {shared} of the {n} private texts stand in the auxiliary set; "
-            "it must be public and apart from the private set, so name another"
-        )
     store.set_meta("dropped", dict(source.dropped))
     store.set_meta("release_id", secrets.token_hex(16))
     store.commit()
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
 
 
 def label(job: Job) -> Progress:

@@ -125,12 +125,6 @@ class Store:
             self.commit()
         return n
 
-    def clear(self) -> None:
-        """Forget the private records again."""
-        self._write("DELETE FROM records", ())
-        self.set_meta("n", 0)
-        self.commit()
-
     @property
     def n(self) -> int:
         return int(self.meta("n", 0))
