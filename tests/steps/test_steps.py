@@ -79,6 +79,13 @@ def test_a_classifier_stands_in_where_the_model_fails(make_kit: MakeKit) -> None
     assert found.codes[0] == 0
 
 
+def test_a_question_names_another_attribute_only_where_that_tells_something(make_kit: MakeKit) -> None:
+    independent = make_kit(Script(replies()), rows=8)
+    assert independent.questions.parents == (-1, -1)
+    alone = make_kit(Script(replies()))
+    assert alone.questions.parents == (-1, 0)
+
+
 def test_one_attribute_and_five(make_kit: MakeKit) -> None:
     for m in (1, 5):
         categories = ["None", "a b", "c"]
