@@ -73,6 +73,7 @@ def label(job: Job) -> Progress:
         done += 1
         job.emit({"stage": "label", "done": done, "total": n})
 
+    job.emit({"stage": "label", "done": done, "total": n})
     with _timed(store, "label"):
         run_pass(store.unlabelled(), work, keep, workers=spec.limits.concurrency, stop=job.stop)
     return {"n": n, "labeled": done}
@@ -153,6 +154,7 @@ def rewrite(job: Job) -> Progress:
         verified += written.verified
         job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
 
+    job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
     with _timed(store, "rewrite"):
         run_pass(store.unwritten(), work, keep, workers=job.spec.limits.concurrency, stop=job.stop)
     return {"rewritten": done, "verified": verified, "unverified": done - verified}

@@ -15,8 +15,10 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    SpinnerColumn,
     Task,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -51,6 +53,7 @@ class ProgressBars:
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
         self._tasks: dict[str, Any] = {}
+        self._said: set[str] = set()
         self._last = 0.0
 
     def __call__(self, event: Mapping[str, Any]) -> None:
@@ -66,8 +69,9 @@ class ProgressBars:
 
     def _line(self, title: str, done: int, total: int, note: str) -> None:
         now = time.monotonic()
-        if done >= total or now - self._last > LINE_EVERY:
+        if done >= total or title not in self._said or now - self._last > LINE_EVERY:
             self._last = now
+            self._said.add(title)
             err.print(f"{title}: {done} of {total}" + (f", {note}" if note else ""))
 
 
@@ -78,10 +82,12 @@ def progress_bars() -> Iterator[ProgressBars]:
         yield ProgressBars(None)
         return
     columns = (
+        SpinnerColumn(),
         TextColumn("{task.description:<16}"),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         _Rate(),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
