@@ -1,4 +1,4 @@
-"""What an audit is given: the two corpora, their labels, and what is known of how the one became the other."""
+"""What an audit is given: two corpora, their labels, and what is known of how one became the other."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from quantext_graph.audit.attacks import Attack, AttackedSecret
 from quantext_graph.core.arrays import Codes, Event, Floats, combinations
 from quantext_graph.core.candidates import total_variation
+from quantext_graph.core.distribution import Distribution
 from quantext_graph.core.joint_pool import Block, JointPool, TreeBlock
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.selection import Choice, JointRule, PerComponentRule, Rule
@@ -26,7 +27,7 @@ DRAWS = 800
 """θ drawn from the prior."""
 FEWEST = 40
 """θ that a posterior rests on: where fewer keep the released candidate, those that rank it highest."""
-RIVALS = (1_024, 16_384)
+RIVALS = (512, 8_192)
 """Least and most candidates that the released one is ranked among; they stand for all M."""
 RECORDS = 20_000
 """Most records drawn from a θ: beyond them the counts are as good as θ itself."""
@@ -85,32 +86,48 @@ def mechanism_aware_attack(
 
 
 def _joint(rule: JointRule, choice: Choice, n: int, rng: np.random.Generator) -> _Beliefs:
-    number, position = divmod(choice[0], rule.pool.block_size)
     share_kept = rule.selection_size / rule.pool.size
-    rivals = _Rivals.around(rule.pool, number, int(np.clip(50 / share_kept, *RIVALS)))
+    rivals = _Rivals.of(rule.release(choice), rule.pool, int(np.clip(25 / share_kept, *RIVALS)), rng)
     before = rule.pool.source.block(DRAWS, rng)
     nearer = np.zeros(DRAWS)
     for index in range(DRAWS):
         records = iid_targets(before.distribution(index), min(n, RECORDS), rng=rng)
         combos, counts, _ = combinations(records)
         distances = rivals.distances(combos, counts / counts.sum(), blind_to=rule.blind_to)
-        nearer[index] = (distances < distances[position]).mean()
+        nearer[index] = (distances < distances[0]).mean()
     kept = _accepted(nearer, share_kept)
     return _Beliefs(before.share, lambda event: before.share(event)[kept], len(kept))
 
 
 @dataclass(frozen=True)
+class _Released:
+    """The released candidate as a block of one."""
+
+    candidate: Distribution
+    count: int = 1
+
+    def probability(self, combos: Codes) -> Floats:
+        return self.candidate.probability(combos)[None]
+
+    def share(self, event: Event) -> Floats:
+        return np.array([self.candidate.share(event)])
+
+    def distribution(self, index: int) -> Distribution:  # noqa: ARG002  (there is one)
+        return self.candidate
+
+
+@dataclass(frozen=True)
 class _Rivals(JointPool):
-    """The blocks of a pool from a given one on, made once: they stand for all of it."""
+    """The released candidate, and others from the source of its pool, made once: they stand for all."""
 
     made: tuple[Block, ...]
 
     @classmethod
-    def around(cls, pool: JointPool, number: int, count: int) -> _Rivals:
-        total = -(-pool.size // pool.block_size)
-        several = min(total, -(-count // pool.block_size))
-        made = (pool._block((number + step) % total) for step in range(several))
-        return cls(pool.source, pool.size, pool.seed, tuple(made))
+    def of(cls, released: Distribution, pool: JointPool, count: int, rng: np.random.Generator) -> _Rivals:
+        # Small blocks stay in the processor's cache.
+        step = min(RIVALS[0], pool.block_size)
+        made = [pool.source.block(step, rng) for _ in range(0, count, step)]
+        return cls(pool.source, pool.size, pool.seed, (_Released(released), *made))
 
     def _blocks(self) -> Iterator[Block]:
         return iter(self.made)

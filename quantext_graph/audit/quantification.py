@@ -35,7 +35,7 @@ def quantification_attack(
         secrets: what is asked for.
     """
     try:
-        from quapy.method.aggregative import EMQ, PACC  # type: ignore[import-untyped]
+        from quapy.method.aggregative import EMQ, PACC
     except ImportError:
         return [], [Skipped("quantification", MISSING)]
     attacks, skipped = [], []
