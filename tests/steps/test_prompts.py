@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import resources
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 from quantext_graph.prompts import load, marked
@@ -37,6 +37,7 @@ def test_a_missing_word_is_an_error() -> None:
         load("extract").say("system")
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_closes_its_markers(text: str) -> None:
     assert marked(text).count("</text>") == 1

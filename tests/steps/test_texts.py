@@ -1,7 +1,7 @@
 """Copies, refusals, windows."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, windows
@@ -11,6 +11,7 @@ def count(text: str) -> int:
     return len(text.encode())
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=600), st.integers(24, 200))
 def test_windows_are_the_whole_text_in_parts_that_fit(text: str, limit: int) -> None:
     parts = list(windows(text, limit, count))
