@@ -80,7 +80,7 @@ def mechanism_aware_attack(
         detail = {"prior_estimate": prior, "interval": [low, high], "draws": beliefs.kept}
         error, prior_error = abs(estimate - secret.truth), abs(prior - secret.truth)
         attacks.append(
-            Attack("mechanism-aware", "posterior", secret.title, estimate, error, prior_error, detail)
+            Attack("mechanism-aware", "posterior median", secret.title, estimate, error, prior_error, detail)
         )
     return attacks
 

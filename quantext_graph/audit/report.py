@@ -131,15 +131,16 @@ def _lengths(private: Sequence[str], released: Sequence[str]) -> Row:
         "private": np.array([token_length(text) for text in private]),
         "released": np.array([token_length(text) for text in released]),
     }
-    top = max(1, int(np.ceil(np.quantile(np.concatenate(list(samples.values())), 0.99))))
-    edges = np.linspace(0, top, min(BINS, top) + 1)
+    top = int(np.ceil(np.quantile(np.concatenate(list(samples.values())), 0.99)))
+    width = top // BINS + 1  # whole tokens, else some bins hold one more than others
+    edges = np.arange(0, top + width + 1, width)
     shares = {
         name: np.histogram(np.minimum(sample, top), edges)[0] / len(sample)
         for name, sample in samples.items()
     }
     highest = max(float(values.max()) for values in shares.values())
     return {
-        "top": top,
+        "top": int(edges[-1]),
         "means": {name: float(sample.mean()) for name, sample in samples.items()},
         "lines": {name: _steps(values / highest) for name, values in shares.items()},
     }
