@@ -21,6 +21,9 @@ _REFUSAL = re.compile(
 _ESSAY = re.compile(
     r"\b(?:the (?:author|writer|speaker) "
     r"(?:of|is|has|seems|expresses|believes|argues|supports|opposes|feels)\b"
+    r"|the (?:author|writer|speaker)['’]s (?:stance|sentiment|tone|attitude|opinion|view)\b"
+    r"|(?:sentiment|tone|stance) of (?:the|this) (?:text|post|tweet|message)\b"
+    r"|stance (?:against|towards?|on) the target\b"
     r"|this (?:text|post|tweet|message|passage) (?:is|expresses|shows|reflects|conveys|was written)\b"
     r"|</?(?:text|notes)>)",
     re.IGNORECASE,

@@ -56,4 +56,6 @@ def test_ordinary_words_are_no_refusals(text: str) -> None:
 
 def test_talk_about_a_text_is_seen_and_an_ordinary_author_is_not() -> None:
     assert is_essay("This tweet expresses support for the author")
+    assert is_essay("The writer's stance against the target includes opposing equal pay.")
+    assert is_essay("The sentiment of the text is NEITHER, as it is about a neutral goal.")
     assert not is_essay("The author signed my copy of the book, what a day")
