@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from quantext_graph.audit.attacks import Attack, AttackedSecret, Skipped, labelled_rows
 from quantext_graph.core.arrays import Codes, event_mask
@@ -50,7 +51,7 @@ def quantification_attack(
             ("adjusted count", PACC(_classifier(), val_split=FOLDS)),
             ("expectation maximisation", EMQ(_classifier())),
         ):
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), threadpool_limits(1):  # small matrices lose by threads
                 warnings.simplefilter("ignore")
                 prevalence = quantifier.fit(auxiliary[rows], counts).predict(released)
             attacks.append(secret.attacked("quantification", name, float(prevalence[1])))

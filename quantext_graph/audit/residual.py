@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import OneHotEncoder
+from threadpoolctl import threadpool_limits
 
 from quantext_graph.audit.attacks import UNKNOWN, Attack, Skipped
 from quantext_graph.core.arrays import Codes
@@ -67,7 +68,9 @@ def residual_attack(
         if len(rows) < FEWEST:
             skipped.append(Skipped("residual", f"{name}: {len(rows)} labelled pairs; {FEWEST} are needed"))
             continue
-        accuracy, base, (low, high) = _gain(text[rows], known[rows], labels[rows], int(rng.integers(2**31)))
+        with threadpool_limits(1):  # matrices this small lose by threads, and most on a busy machine
+            gain = _gain(text[rows], known[rows], labels[rows], int(rng.integers(2**31)))
+        accuracy, base, (low, high) = gain
         detail = {"base_rate": base, "interval": [low, high], "leaks": low > 0, "pairs": len(rows)}
         attacks.append(Attack("residual", "classifier", name, accuracy, 1 - accuracy, 1 - base, detail))
     return attacks, skipped
