@@ -33,7 +33,7 @@ from quantext_graph.steps.examples import Combination, Examples
 from quantext_graph.steps.texts import is_essay, is_refusal, words
 
 BANK = 20
-_ENOUGH = 8
+_ENOUGH = 5
 _FEWEST_WORDS, _MOST_WORDS = 3, 14
 _ROWS = 80
 _LIKELY = 0.4
