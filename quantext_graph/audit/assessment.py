@@ -19,16 +19,7 @@ from quantext_graph.audit.labelling import labelling_attack
 from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
 from quantext_graph.audit.quantification import quantification_attack
 from quantext_graph.audit.residual import residual_attack
-from quantext_graph.audit.utility import (
-    Array,
-    Utility,
-    category_tv,
-    frechet_distance,
-    knn_precision_recall,
-    length_wasserstein,
-    token_length,
-    unit_norm,
-)
+from quantext_graph.audit.utility import Array, Utility, category_tv, compare, unit_norm
 from quantext_graph.core.arrays import Codes
 from quantext_graph.models import ChatModel
 from quantext_graph.spec import Spec
@@ -163,16 +154,11 @@ def measure(inputs: AuditInputs, spec: Spec, private: Array, released: Array) ->
             f"The corpora differ in size: {len(inputs.private_texts)} private texts, "
             f"{len(inputs.released_texts)} released."
         )
-    lengths = [
-        [token_length(text) for text in texts] for texts in (inputs.private_texts, inputs.released_texts)
-    ]
-    precision, recall = knn_precision_recall(private, released)
-    utility = Utility(
-        knn_precision=precision,
-        knn_recall=recall,
-        fid=frechet_distance(private, released),
-        length_w2=length_wasserstein(*lengths),
-        mean_length=float(np.mean(lengths[0])),
+    utility = compare(
+        inputs.private_texts,
+        inputs.released_texts,
+        private,
+        released,
         attribute_tv=realised or assigned,
         assigned_tv=assigned,
     )

@@ -6,6 +6,7 @@ without the release. A distance that the mechanism put there is no protection wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,11 +89,17 @@ def attacked_secrets(spec: Spec, private: Codes, auxiliary: Codes | None = None)
         truth = share(private, event)
         if truth is None:
             continue
-        guess = None if auxiliary is None else share(auxiliary, event)
-        if guess is None:
-            guess = float(np.prod([len(values) / spec.sizes[r] for r, values in event.items()]))
+        guess = public_guess(event, spec.sizes, auxiliary)
         secrets.append(AttackedSecret(secret.title, event, truth, guess))
     return secrets
+
+
+def public_guess(event: Event, sizes: Sequence[int], auxiliary: Codes | None) -> float:
+    """What anybody would guess the share of the event to be: `AttackedSecret.guess`."""
+    known = None if auxiliary is None else share(auxiliary, event)
+    if known is not None:
+        return known
+    return math.prod(len(values) / sizes[r] for r, values in event.items())
 
 
 def share(codes: Codes, event: Event) -> float | None:

@@ -6,6 +6,7 @@ What it finds is what style carries: above chance, l > 1, and a bound that assum
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,7 +69,9 @@ def residual_attack(
         if len(rows) < FEWEST:
             skipped.append(Skipped("residual", f"{name}: {len(rows)} labelled pairs; {FEWEST} are needed"))
             continue
-        with threadpool_limits(1):  # matrices this small lose by threads, and most on a busy machine
+        # Matrices this small lose by threads, and most on a busy machine.
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class")  # it is in some fold
             gain = _gain(text[rows], known[rows], labels[rows], int(rng.integers(2**31)))
         accuracy, base, (low, high) = gain
         detail = {"base_rate": base, "interval": [low, high], "leaks": low > 0, "pairs": len(rows)}

@@ -174,6 +174,34 @@ class Utility:
         }
 
 
+def compare(
+    private_texts: Sequence[str],
+    released_texts: Sequence[str],
+    private: npt.ArrayLike,
+    released: npt.ArrayLike,
+    *,
+    attribute_tv: Mapping[str, float],
+    assigned_tv: Mapping[str, float] | None = None,
+) -> Utility:
+    """All metrics, given texts, their (n, d) and (n', d) embeddings, and the TV of the attributes.
+
+    Raises:
+        ValueError: as `knn_precision_recall`.
+    """
+    points = unit_norm(private), unit_norm(released)
+    lengths = [[token_length(text) for text in texts] for texts in (private_texts, released_texts)]
+    precision, recall = knn_precision_recall(*points)
+    return Utility(
+        knn_precision=precision,
+        knn_recall=recall,
+        fid=frechet_distance(*points),
+        length_w2=length_wasserstein(*lengths),
+        mean_length=float(np.mean(lengths[0])),
+        attribute_tv=attribute_tv,
+        assigned_tv=assigned_tv or {},
+    )
+
+
 def unit_norm(embeddings: npt.ArrayLike) -> Array:
     """(n, d) embeddings at norm 1, the scale on which FID is rescaled; the zero vector of a text that has
     no known word stays zero."""
