@@ -169,6 +169,7 @@ def gate_lines(workspace: Path) -> list[str]:
         f"Private and released distribution differ by {private['tv_to_release']:.2f} in total variation "
         "(private figure).",
     ]
+    lines.append(f"All figures of the run: {workspace / 'report.json'} (private).")
     for leakage in public["leakage"]:
         lines.append(f"{leakage['secret']}: " + " ".join(guarantee(leakage, not seeded)))
     for secret in private["secrets"]:

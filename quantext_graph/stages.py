@@ -3,6 +3,7 @@ where it stopped."""
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Iterator
@@ -177,6 +178,7 @@ def report(job: Job) -> Progress:
         store.set_meta("realised", realised.tolist())
         store.set_meta("private_report", private)
         store.set_meta("report", public)
+        job.workspace.write_private("report.json", json.dumps({**public, "private": private}, indent=2))
     store.set_meta("stage", "gate")
     store.commit()
     return {"report": store.meta("report")}

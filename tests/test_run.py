@@ -51,6 +51,10 @@ def test_from_file_to_release_folder(tmp_path: Path) -> None:
         "report",
     ]
     assert status(tmp_path / "release.work").verified == 40
+    private = json.loads((tmp_path / "release.work" / "report.json").read_text())["private"]
+    assert sum(private["labels"]["diagnosis"].values()) == 40
+    assert private["failures"] == {}
+    assert {row["step"] for row in private["usage"]} == {"label", "extract", "rewrite", "verify"}
     known = json.loads((tmp_path / "release" / "release.json").read_text())
     targets = Counter(row[3] for row in rows)
     share = known["released_shares"]["share of diabetes"]
@@ -162,6 +166,7 @@ def test_no_token_of_a_private_text_leaves_the_store(
     printed = capfd.readouterr()
     assert token not in printed.out + printed.err
     store = {"store.sqlite", "store.sqlite-wal", "store.sqlite-shm"}
+    assert token not in (tmp_path / "release.work" / "report.json").read_text()
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in store]
     files += [path for path in Path(os.environ["QUANTEXT_LEDGER"]).parent.rglob("*") if path.is_file()]
     assert {"checkpoints.sqlite", "data.csv", "README.md", "release.json"} <= {path.name for path in files}
