@@ -28,9 +28,12 @@ from quantext_graph.tools.leakage import mechanism_parameters, public_codes, rel
 from quantext_graph.workspace import Workspace, private_file
 
 Progress = Callable[[str], None]
+MOST_AT_GATE = 20_000
+"""Records up to which a release is audited at the gate: about half a minute on two cores."""
+
 REPORT, FIGURES = "report.html", "audit.json"
 
-__all__ = ["FIGURES", "REPORT", "audit_files", "audit_workspace", "verdict", "write_page"]
+__all__ = ["FIGURES", "MOST_AT_GATE", "REPORT", "audit_files", "audit_workspace", "verdict", "write_page"]
 
 
 def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Progress) -> AuditReport:

@@ -273,6 +273,7 @@ def _drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
         with terminal.progress_bars() as bars:
             outcome = run.go(bars)
         _show_report(run.workspace, samples)
+        _show_audit(run.workspace)
         target = run.output
         answer = True if yes else terminal.ask(f"Publish to {target}?")
         if answer is None:
@@ -294,6 +295,20 @@ def _show_report(workspace: Path, samples: int) -> None:
         _show_pair(pair)
     for line in gate_lines(workspace):
         terminal.out.print(line, markup=False)
+
+
+def _show_audit(workspace: Path) -> None:
+    """The audit's three sentences before anything is published; no chat model is asked here."""
+    from quantext_graph import auditing
+    from quantext_graph.run import status as look
+
+    if look(workspace).n > auditing.MOST_AT_GATE:
+        terminal.out.print(f"Attacks and utility: quantext audit {workspace}")
+        return
+    terminal.err.print("audit: attacks and utility")
+    for line in auditing.verdict(auditing.audit_workspace(workspace, [], lambda _: None)):
+        terminal.out.print(line, markup=False)
+    terminal.out.print(f"The private report: {workspace / auditing.REPORT}")
 
 
 def _show_pair(pair: dict[str, Any]) -> None:

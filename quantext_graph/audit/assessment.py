@@ -117,7 +117,14 @@ def audit(
     skipped = _not_answerable(spec, secrets)
     for model in attackers:
         found, codes = labelling_attack(
-            model, inputs.released_texts, inputs.private_texts, inputs.private_codes, spec, secrets, rng=rng
+            model,
+            inputs.released_texts,
+            inputs.private_texts,
+            inputs.private_codes,
+            spec,
+            secrets,
+            rng=rng,
+            progress=progress,
         )
         attacks += found
         if secrets and not found:

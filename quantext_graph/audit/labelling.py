@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,7 +18,9 @@ RAW_TEXTS = 200
 """Private texts that are labelled to measure the labeller's own bias."""
 
 
-def label_texts(model: ChatModel, texts: Sequence[str], spec: Spec) -> Codes:
+def label_texts(
+    model: ChatModel, texts: Sequence[str], spec: Spec, progress: Callable[[str], None] = lambda _: None
+) -> Codes:
     """(n, m) codes that the model reads off the texts; `UNKNOWN` where a call does not succeed."""
     order = range(len(spec.attributes))
     # No examples and no scores: what anybody can do with the released texts alone.
@@ -28,8 +30,12 @@ def label_texts(model: ChatModel, texts: Sequence[str], spec: Spec) -> Codes:
         scores = questions.ask(text, order).scores
         return [int(scores[i].argmax()) if i in scores else UNKNOWN for i in order]
 
+    rows: list[list[int]] = []
     with ThreadPoolExecutor(spec.limits.concurrency) as pool:
-        rows = list(pool.map(read, texts))
+        for row in pool.map(read, texts):
+            rows.append(row)
+            if len(rows) % 10 == 0:
+                progress(f"{model.name} labelled {len(rows)} of {len(texts)}")
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(order))
 
 
@@ -42,6 +48,7 @@ def labelling_attack(
     secrets: Sequence[AttackedSecret],
     *,
     rng: np.random.Generator | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Attack], Codes]:
     """The attack by one model, with its bias on up to `RAW_TEXTS` private texts; also the labels it read.
 
@@ -49,6 +56,6 @@ def labelling_attack(
     """
     rng = rng or np.random.default_rng()
     rows = np.sort(rng.choice(len(private), size=min(RAW_TEXTS, len(private)), replace=False))
-    codes = label_texts(model, released, spec)
-    raw = label_texts(model, [private[row] for row in rows], spec)
+    codes = label_texts(model, released, spec, progress)
+    raw = label_texts(model, [private[row] for row in rows], spec, progress)
     return counting_attack(codes, secrets, by=model.name, raw=(raw, private_codes[rows])), codes
