@@ -186,14 +186,14 @@ def start(spec: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path) -> None:
     chance = random.Random(5)
-    with obedient(seconds=0.02) as server:
-        write_data(tmp_path, 300)
+    with obedient(seconds=0.03) as server:
+        write_data(tmp_path, 400)
         spec = write_spec(tmp_path, server.url, limits={"concurrency": 4})
         workspace = tmp_path / "release.work"
         process = start(spec, "release", str(spec))
         draws, kills = set(), 0
         while kills < 10:
-            _wait_for_some_work(workspace, process, chance.uniform(0.2, 1.5))
+            _wait_for_some_work(workspace, process, chance.uniform(0.05, 0.5))
             if process.poll() is not None:
                 break
             process.kill()
@@ -208,8 +208,8 @@ def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path)
     assert process.returncode == 0, errors
     assert kills == 10
     assert len(draws) == 1
-    assert len(released_rows(tmp_path / "release")) == 300
-    assert 300 <= server.asked_for("texts") <= 300 + kills * (GROUP + 4)
+    assert len(released_rows(tmp_path / "release")) == 400
+    assert 400 <= server.asked_for("texts") <= 400 + kills * (GROUP + 4)
 
 
 def _wait_for_some_work(workspace: Path, process: subprocess.Popen[str], seconds: float) -> None:
