@@ -227,13 +227,14 @@ def demo(
 @model_app.command("list")
 def model_list() -> None:
     """The models that run in-process, and whether they are here."""
-    from quantext_graph.embedded import KNOWN_MODELS
+    from quantext_graph.model_files import KNOWN_MODELS, MINILM
 
     rows = [
-        (name, f"{model.size / 1e6:,.0f} MB", "here" if model.path.is_file() else "not fetched")
-        for name, model in KNOWN_MODELS.items()
+        (model.name, kind, f"{model.size / 1e6:,.0f} MB", "here" if model.here else "not fetched")
+        for kind, models in (("chat", KNOWN_MODELS.values()), ("embedding", [MINILM]))
+        for model in models
     ]
-    terminal.table("embedded models", ("name", "size", "state"), rows)
+    terminal.table("models that run in-process", ("name", "for", "size", "state"), rows)
 
 
 @model_app.command("pull")

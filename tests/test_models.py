@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Literal
 
 import langchain_core.globals
@@ -19,6 +20,7 @@ from servers import Act, OllamaServer, OpenAIServer
 
 from quantext_graph.exchange import strict_schema
 from quantext_graph.guard import is_loopback
+from quantext_graph.model_files import pull
 from quantext_graph.models import (
     ChatModel,
     ModelError,
@@ -468,6 +470,29 @@ def test_wordllama_embeds_without_a_download() -> None:
     assert likeness[0, 1] > likeness[0, 2]
     assert np.diag(likeness) == pytest.approx(1, abs=1e-3)
     assert text_embedding("wordllama", Models()).embed_documents([]) == []
+
+
+# Of "I adore this candidate" by all-MiniLM-L6-v2 in single precision (sentence-transformers 6.2).
+ADORE = [-0.0222, -0.0084, 0.0286, -0.0026, 0.0659, 0.0091, 0.0933, 0.0105]
+
+
+def test_minilm_gives_the_vectors_of_its_authors() -> None:
+    pull("minilm")
+    minilm = text_embedding("minilm", Models())
+    long = "I hate it. " * 400  # cut at 256 tokens
+    vectors = np.array(minilm.embed_documents([long, "I adore this candidate", "", "The train is late"]))
+    assert vectors.shape == (4, 384)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert vectors[1, :8] == pytest.approx(ADORE, abs=0.01)  # weights of 8 bits
+    alone = minilm.embed_query("I adore this candidate")
+    assert vectors[1] == pytest.approx(alone, abs=1e-5)  # padding counts for nothing
+    assert minilm.embed_documents([]) == []
+
+
+def test_minilm_that_was_not_pulled_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUANTEXT_CACHE", str(tmp_path))
+    with pytest.raises(ModelError, match="quantext model pull minilm"):
+        text_embedding("minilm", Models())
 
 
 @pytest.mark.parametrize("reference", ["openai:text-embedding-3-small", "nobody:x"])
