@@ -28,25 +28,35 @@ Node = Callable[[ReleaseState, Runtime[ReleaseContext]], ReleaseState]
 
 
 def build_graph(
-    spec: Spec, *, checkpointer: Checkpointer = None, resources: Resources | None = None
+    spec: Spec,
+    *,
+    checkpointer: Checkpointer = None,
+    resources: Resources | None = None,
+    context: ReleaseContext | None = None,
 ) -> CompiledStateGraph[ReleaseState, ReleaseContext, ReleaseState, ReleaseState]:
-    """Compile the release graph for `spec`, alone or as a subgraph of an app.
+    """Compile the release graph for `spec`, alone or as a node of an app's graph.
 
-    Call it with `{}` and a `ReleaseContext`; progress comes out with `stream_mode="custom"`, the
-    gate is an `interrupt` that is answered with `Command(resume={"approve": True})`. Without a
-    checkpointer (its own or the parent's) there is no gate to stop at, so give one.
+    Call it with `{}` and a `ReleaseContext`, or by `ainvoke` and `astream`. Progress comes out with
+    `stream_mode="custom"` (and `subgraphs=True` in an app). The gate is an `interrupt` whose
+    `response_schema` is that of `Approval`; `Command(resume={"approve": True})` answers it, and any
+    other value is asked again. Without a checkpointer, its own or the app's, there is no gate to
+    stop at, so give one.
+
+    An app's state takes in the one key `quantext` (inherit `ReleaseState`, or name it: `Progress`).
+    An app's own context is met with `context`, or by a context class that inherits `ReleaseContext`.
 
     Args:
         spec: what to release and how.
         checkpointer: any LangGraph checkpointer; it is given counts and public figures only.
         resources: models made elsewhere (tests, an app that holds its own clients).
+        context: where the run lives when the caller's context is no `ReleaseContext`.
     """
 
-    held = resources or Resources(spec)
+    held, default = resources or Resources(spec), context or ReleaseContext()
 
     def node(stage: Callable[[Job], Progress]) -> Node:
         def run(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
-            with Job.of(spec, runtime, held) as job:
+            with Job.of(spec, runtime, held, default) as job:
                 return {"quantext": {**state.get("quantext", {}), **stage(job)}}
 
         return run
@@ -56,7 +66,7 @@ def build_graph(
     graph.add_node("match_assign", node(stages.match_assign))
     graph.add_node("rewrite", node(stages.rewrite))
     graph.add_node("report", node(stages.report))
-    graph.add_node("release_gate", _gate(spec, held))
+    graph.add_node("release_gate", _gate(spec, held, default))
     graph.add_edge(START, "label")
     graph.add_conditional_edges(
         "label", _again_or("labeled", "label", "match_assign"), ["label", "match_assign"]
@@ -78,20 +88,20 @@ def _again_or(
     return route
 
 
-def _gate(spec: Spec, held: Resources) -> Node:
+def _gate(spec: Spec, held: Resources, default: ReleaseContext) -> Node:
     """Ask before anything is published; an answer that is none is asked for again."""
 
     def release_gate(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
         progress = state["quantext"]
-        question = {"question": "Publish this release?", "answer_schema": Approval.model_json_schema()}
-        question |= {"report": progress["report"]}
+        question = {"question": "Publish this release?", "report": progress["report"]}
+        schema = Approval.model_json_schema()  # as a class it would raise, not ask again
         while True:
             try:
-                approval = Approval.model_validate(interrupt(question))
+                approval = Approval.model_validate(interrupt(question, response_schema=schema))
                 break
             except ValidationError:
                 question |= {"error": 'not an answer; give {"approve": true} or {"approve": false}'}
-        with Job.of(spec, runtime, held) as job:
+        with Job.of(spec, runtime, held, default) as job:
             if not approval.approve:
                 job.store.set_meta("decision", {"approved": False, "reason": approval.reason})
                 return {"quantext": {**progress, "decision": "refused"}}

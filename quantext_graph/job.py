@@ -122,9 +122,12 @@ class Job:
 
     @classmethod
     @contextmanager
-    def of(cls, spec: Spec, runtime: Runtime[ReleaseContext], resources: Resources) -> Iterator[Job]:
-        """The job of one node's run; holds the workspace's lock while it lasts."""
-        context = runtime.context or ReleaseContext()
+    def of(
+        cls, spec: Spec, runtime: Runtime[ReleaseContext], resources: Resources, default: ReleaseContext
+    ) -> Iterator[Job]:
+        """The job of one node's run; holds the workspace's lock while it lasts. As a subgraph the graph
+        meets its parent's context, which may be of any kind: then `default` says where the run lives."""
+        context = runtime.context if isinstance(runtime.context, ReleaseContext) else default
         folder = Path(context.workspace) if context.workspace else default_workspace(spec)
         workspace = open_or_create(folder, spec)
         output = Path(context.output) if context.output else spec.output.path
