@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -120,9 +121,16 @@ def estimate(spec: Spec, n: int) -> Estimate:
 
 
 def check_tradeoff(
-    spec: Spec, *, n: int | None = None, progress: Progress | None = None
+    spec: Spec,
+    *,
+    n: int | None = None,
+    budgets: Sequence[float] | None = None,
+    progress: Progress | None = None,
 ) -> list[TradeoffPoint]:
     """What each budget buys; with `n` given the private file is not opened, else its records are counted.
+
+    Args:
+        budgets: nats; by default those of `tradeoff`.
 
     Raises:
         QuantextError: no auxiliary set or one of a few rows, or a private file that cannot be read.
@@ -134,4 +142,4 @@ def check_tradeoff(
                 spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
             )
         )
-    return tradeoff(spec, codes, n=n, progress=progress)
+    return tradeoff(spec, codes, n=n, budgets=budgets, progress=progress)

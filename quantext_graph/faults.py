@@ -18,9 +18,13 @@ from quantext_graph.spec import QuantextError
 class ModelError(QuantextError):
     """A model that cannot answer whatever is asked: not there, no access, wrong address."""
 
+    public = True
+
 
 class ModelUnavailable(QuantextError):
     """A model that gave no answer to anything for as long as an outage may last; the run can be resumed."""
+
+    public = True
 
 
 class Kind(Enum):

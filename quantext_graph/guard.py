@@ -34,6 +34,8 @@ _LOGGERS_WITH_BODIES = ("openai._base_client", "anthropic._base_client", "groq._
 class RemoteModelRefused(QuantextError):
     """A model whose address is not loopback, in a spec that keeps private text on this machine."""
 
+    public = True
+
 
 def is_loopback(url: str) -> bool:
     """Whether every address that the host of `url` resolves to is a loopback address."""

@@ -53,6 +53,8 @@ CREATE INDEX release_of ON release (digest);
 class LedgerError(QuantextError):
     """A ledger that cannot be read or written."""
 
+    public = True
+
 
 @dataclass(frozen=True)
 class Fingerprint:

@@ -34,6 +34,8 @@ _CONNECT_SECONDS = 8.0
 class ModelFileError(QuantextError):
     """A model file that is not there, cannot be fetched or is not what it should be."""
 
+    public = True
+
 
 @dataclass(frozen=True)
 class ModelFile:

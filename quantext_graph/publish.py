@@ -16,8 +16,7 @@ from typing import Any
 
 from quantext_graph.card import card, facts
 from quantext_graph.records import write_table
-from quantext_graph.spec import QuantextError
-from quantext_graph.store import one_line
+from quantext_graph.store import WorkspaceError, one_line
 from quantext_graph.workspace import Workspace
 
 
@@ -25,17 +24,17 @@ def publish(workspace: Workspace, folder: Path) -> Path:
     """Write the release folder of a finished run, whole or not at all, and return it.
 
     Raises:
-        QuantextError: where the run has not come to the gate, or the folder holds something already.
+        WorkspaceError: where the run has not come to the gate, or the folder holds something already.
     """
     store, spec = workspace.store, workspace.spec
     if store.meta("report") is None:
-        raise QuantextError(
+        raise WorkspaceError(
             f"{workspace.folder}: not finished, so not published; "
             f"`quantext resume {workspace.folder}` goes on"
         )
     with one_line(folder):
         if folder.exists() and any(folder.iterdir()):
-            raise QuantextError(f"{folder}: holds something already; remove it, or name another with --out")
+            raise WorkspaceError(f"{folder}: holds something already; remove it, or name another with --out")
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:

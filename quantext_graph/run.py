@@ -33,6 +33,7 @@ class Interrupted(QuantextError):
     """A run that was told to stop; what is done is kept."""
 
     exit_code = 130
+    public = True
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 
 class QuantextError(Exception):
-    """Something a user can mend: one line that says where, what and how. The command line exits with 2."""
+    """Something a user can mend: one line that says where, what and how. The command line exits with 2.
+
+    `public` says whether the line may be shown to anybody, a remote chat model too: it depends on no
+    record. Where nothing is said, it may not.
+    """
 
     exit_code = 2
+    public = False
 
 
 class SpecError(QuantextError):
     """A spec that cannot be followed."""
+
+    public = True
 
 
 class _Model(BaseModel):
@@ -294,17 +301,17 @@ class Spec(_Model):
             known = self.attribute(name).category_names
             for value in values:
                 if value not in known:
-                    unknown = _unknown(f"category of {name}", value, known)
+                    unknown = unknown_name(f"category of {name}", value, known)
                     raise ValueError(f"secret {secret.title!r}: {unknown}")
 
 
 def _check_known(where: str, used: Iterable[str], names: list[str]) -> None:
     for name in used:
         if name not in names:
-            raise ValueError(f"{where}: {_unknown('attribute', name, names)}")
+            raise ValueError(f"{where}: {unknown_name('attribute', name, names)}")
 
 
-def _unknown(kind: str, name: str, known: list[str] | tuple[str, ...]) -> str:
+def unknown_name(kind: str, name: str, known: list[str] | tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     return f"no {kind} is called {name!r}; {hint}"

@@ -40,6 +40,8 @@ CREATE TABLE usage (step TEXT, model TEXT, calls INTEGER, input_tokens INTEGER, 
 class WorkspaceError(QuantextError):
     """A workspace that cannot be used as asked."""
 
+    public = True
+
 
 @dataclass(frozen=True)
 class StoredRecord:

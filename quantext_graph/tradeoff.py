@@ -20,7 +20,7 @@ from quantext_graph.core.joint_pool import BLOCK_FLOATS, JointPool, TreeBlock
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.public_pool import DENSE_CELLS
 from quantext_graph.core.selection import JointRule, PerComponentRule, joint_selection_size
-from quantext_graph.spec import Mechanism, QuantextError, Spec
+from quantext_graph.spec import Mechanism, Spec, SpecError
 from quantext_graph.tools.leakage import Guarantees, guarantees, levels, release_rule
 
 Progress = Callable[[Mapping[str, Any]], None]
@@ -128,22 +128,22 @@ def tradeoff(
         seed: of the halvings and pools. All of it is public.
 
     Raises:
-        QuantextError: fewer than 20 auxiliary rows, no records, a negative budget, or as `guarantees`.
+        SpecError: fewer than 20 auxiliary rows, no records, a negative budget, or as `guarantees`.
         ValueError: codes that do not fit the spec, or fewer than 2 splits.
     """
     codes = as_codes(auxiliary_codes, spec.sizes)
     if len(codes) < LEAST_ROWS:
-        raise QuantextError(
+        raise SpecError(
             f"auxiliary: {len(codes)} rows; the trade-off needs {LEAST_ROWS} or more, half of them in the "
             "role of the private set; add public rows"
         )
     if n < 1:
-        raise QuantextError(f"{n} records; the trade-off is stated for 1 or more")
+        raise SpecError(f"{n} records; the trade-off is stated for 1 or more")
     if splits < 2:
         raise ValueError(f"splits = {splits}; the spread over splits needs 2 or more")
     grid = _grid(math.log(max(levels(spec, n)))) if budgets is None else tuple(budgets)
     if any(not 0 <= nats < math.inf for nats in grid):
-        raise QuantextError("a budget is negative or not finite; give nats from 0 up")
+        raise SpecError("a budget is negative or not finite; give nats from 0 up")
 
     curves = _curves(spec, grid)
     settings = [setting for curve in curves for setting in curve]

@@ -20,6 +20,8 @@ Kind = Literal["text", "categorical", "number", "other", "empty"]
 MOST_CATEGORIES = 20
 LONGEST_CATEGORY = 80
 SHORTEST_TEXT = 15.0
+LONGEST_NAME = 40
+WORDS_OF_A_NAME = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,16 @@ class ColumnSummary:
     empty: int = field(repr=False)
     mean_length: float = field(repr=False)
     counts: dict[str, int] = field(repr=False)
+
+    @property
+    def reads_like_a_cell(self) -> bool:
+        """Whether the name may be a cell of a file without a header: long, or a value of its own column."""
+        return (
+            len(self.name) > LONGEST_NAME
+            or len(self.name.split()) > WORDS_OF_A_NAME
+            or self.name in self.counts
+            or (self.kind == "number" and _is_number(self.name))
+        )
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -59,11 +71,15 @@ class DatasetSummary:
         return tuple(column for column in self.columns if column.kind == "categorical")
 
     def public(self) -> dict[str, Any]:
-        """What any chat model may read."""
+        """What any chat model may read. A name that may be a cell is withheld: `column 3` stands for it."""
+        names = {
+            column.name: f"column {number}" if column.reads_like_a_cell else column.name
+            for number, column in enumerate(self.columns, 1)
+        }
         return {
             "rows": self.rows,
-            "text": self.text,
-            "columns": [{"name": column.name, "kind": column.kind} for column in self.columns],
+            "text": None if self.text is None else names[self.text],
+            "columns": [{"name": names[column.name], "kind": column.kind} for column in self.columns],
         }
 
     def private(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from quantext_graph.core.public_pool import missing_categories
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule, joint_pool_size
 from quantext_graph.core.selection import JointRule, PerComponentRule, Rule, joint_selection_size
-from quantext_graph.spec import QuantextError, Spec
+from quantext_graph.spec import Spec, SpecError
 
 ANY_SECRET = "any proportion of the records"  # noqa: S105
 """Title of the bound where the spec names no secret."""
@@ -52,13 +52,13 @@ def guarantees(spec: Spec, n: int, auxiliary: ArrayLike | None) -> Guarantees:
         auxiliary: public category codes (N, m); none or no rows where the spec has no auxiliary set.
 
     Raises:
-        QuantextError: no way to a tree, or mechanism parameters that contradict each other.
+        SpecError: no way to a tree, or mechanism parameters that contradict each other.
     """
     codes = public_codes(spec, auxiliary)
     try:
         return rule_guarantees(spec, n, codes, release_rule(spec, n, codes, pool_seed=0))
     except ValueError as error:
-        raise QuantextError(f"mechanism: {error}") from None
+        raise SpecError(f"mechanism: {error}") from None
 
 
 def release_rule(spec: Spec, n: int, auxiliary: Codes | None, *, pool_seed: int) -> Rule:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quantext_graph.tables.delimited import open_delimited
 from quantext_graph.tables.json_lines import open_json_lines
-from quantext_graph.tables.table import RecordsError, Table
+from quantext_graph.tables.table import FileRefused, Table
 
 DELIMITED = {".csv": "csv", ".txt": "csv", ".tsv": "tsv"}
 JSON_LINES = (".jsonl", ".ndjson")
@@ -23,15 +23,16 @@ def open_table(path: str | Path, *, encoding: str | None = None, delimiter: str 
         delimiter: of a CSV or TSV file; without it found among comma, semicolon, tab and bar.
 
     Raises:
+        FileRefused: no such file, no access, or a format that is not read.
         RecordsError: whatever is missing, broken or ambiguous, with the line and what to do.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if path.is_dir():
-        raise RecordsError(f"{path}: a folder, not a file; name a {KNOWN} file in it")
+        raise FileRefused(f"{path}: a folder, not a file; name a {KNOWN} file in it")
     try:
         if path.stat().st_size == 0:
-            raise RecordsError(f"{path}: the file is empty; name one with a header and records")
+            raise FileRefused(f"{path}: the file is empty; name one with a header and records")
         if suffix in DELIMITED:
             return open_delimited(path, DELIMITED[suffix], encoding=encoding, delimiter=delimiter)
         if suffix in JSON_LINES:
@@ -41,8 +42,8 @@ def open_table(path: str | Path, *, encoding: str | None = None, delimiter: str 
 
             return open_parquet(path)
     except FileNotFoundError:
-        raise RecordsError(f"{path}: no such file; check the path") from None
+        raise FileRefused(f"{path}: no such file; check the path") from None
     except OSError as error:
-        raise RecordsError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
+        raise FileRefused(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
     kind = f"files called {suffix} are not read" if suffix else "the name has no suffix to tell the format"
-    raise RecordsError(f"{path}: {kind}; convert it to {KNOWN}")
+    raise FileRefused(f"{path}: {kind}; convert it to {KNOWN}")

@@ -23,6 +23,12 @@ class RecordsError(QuantextError):
     """
 
 
+class FileRefused(RecordsError):
+    """A file that is not there or of no known format: its content was not looked at."""
+
+    public = True
+
+
 @dataclass(frozen=True, repr=False)
 class Row:
     """One data row: its number from 1, the line of the file where it starts, and its cells.
