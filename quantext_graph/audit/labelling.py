@@ -19,7 +19,12 @@ RAW_TEXTS = 200
 
 
 def label_texts(
-    model: ChatModel, texts: Sequence[str], spec: Spec, progress: Callable[[str], None] = lambda _: None
+    model: ChatModel,
+    texts: Sequence[str],
+    spec: Spec,
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    which: str = "released",
 ) -> Codes:
     """(n, m) codes that the model reads off the texts; `UNKNOWN` where a call does not succeed."""
     order = range(len(spec.attributes))
@@ -35,7 +40,7 @@ def label_texts(
         for row in pool.map(read, texts):
             rows.append(row)
             if len(rows) % 10 == 0:
-                progress(f"{model.name} labelled {len(rows)} of {len(texts)}")
+                progress(f"{model.name} labelled {len(rows)} of {len(texts)} {which} texts")
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(order))
 
 
@@ -57,5 +62,5 @@ def labelling_attack(
     rng = rng or np.random.default_rng()
     rows = np.sort(rng.choice(len(private), size=min(RAW_TEXTS, len(private)), replace=False))
     codes = label_texts(model, released, spec, progress)
-    raw = label_texts(model, [private[row] for row in rows], spec, progress)
+    raw = label_texts(model, [private[row] for row in rows], spec, progress, which="private")
     return counting_attack(codes, secrets, by=model.name, raw=(raw, private_codes[rows])), codes
