@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quantext_graph.graph import build_graph
+    from quantext_graph.job import Resources
     from quantext_graph.record_graph import build_record_graph
+    from quantext_graph.rewriter import Rewriter, build_rewriter, rewrite_tool
     from quantext_graph.spec import QuantextError, Spec, load_spec
     from quantext_graph.state import Approval, ReleaseContext, ReleaseState
 
@@ -19,10 +21,14 @@ _HOMES = {
     "QuantextError": "spec",
     "ReleaseContext": "state",
     "ReleaseState": "state",
+    "Resources": "job",
+    "Rewriter": "rewriter",
     "Spec": "spec",
     "build_graph": "graph",
     "build_record_graph": "record_graph",
+    "build_rewriter": "rewriter",
     "load_spec": "spec",
+    "rewrite_tool": "rewriter",
 }
 
 __all__ = [
@@ -30,10 +36,14 @@ __all__ = [
     "QuantextError",
     "ReleaseContext",
     "ReleaseState",
+    "Resources",
+    "Rewriter",
     "Spec",
     "build_graph",
     "build_record_graph",
+    "build_rewriter",
     "load_spec",
+    "rewrite_tool",
 ]
 
 

@@ -1,7 +1,8 @@
 """The graph that one record goes through: extract → rewrite → verify ⟲ → fallback.
 
 It stands alone, too: `build_record_graph` gives a verification loop to anybody who wants one text
-rewritten to one target (Alg. 1 lines 15-18, with retries). It keeps no checkpoints.
+rewritten to one target (Alg. 1 lines 15-18, with retries). It keeps no checkpoints. It speaks category
+codes and takes a prepared `Kit`; `rewriter` puts names and a spec before it.
 """
 
 from __future__ import annotations

@@ -19,11 +19,17 @@ class QuantextError(Exception):
     """Something a user can mend: one line that says where, what and how. The command line exits with 2.
 
     `public` says whether the line may be shown to anybody, a remote chat model too: it depends on no
-    record. Where nothing is said, it may not.
+    record. Where nothing is said, it may not, and `withheld` stands for it.
     """
 
     exit_code = 2
     public = False
+    withheld = "a private file or record does not fit; the line that says where is for the person alone"
+
+    @property
+    def public_line(self) -> str:
+        """What anybody may read of this error."""
+        return str(self) if self.public else self.withheld
 
 
 class SpecError(QuantextError):
