@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeVar
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -90,6 +91,8 @@ class ChatModel:
         self._addresses = Addresses(endpoints)
         self._throttle = Throttle(name, limits, outage_seconds=outage_seconds)
         self._delivery = Delivery(name, self._addresses, self._throttle)
+        # Instructions are counted again for every record; a server that counts takes a request each.
+        self._counted = lru_cache(maxsize=128)(self._addresses.first.count_tokens)
         self._temperature, self._max_tokens = temperature, max_tokens
         self._on_close = on_close
         self._closing = threading.Lock()
@@ -186,7 +189,7 @@ class ChatModel:
 
     def count_tokens(self, text: str) -> int:
         """Tokens of `text`: exact where the server can say, else estimated on the high side."""
-        exact = self._addresses.first.count_tokens(text)
+        exact = self._counted(text)
         return exact if exact is not None else 1 + len(text.encode("utf-8", "replace")) // 2
 
     def close(self) -> None:

@@ -34,6 +34,18 @@ class Endpoint(Protocol):
     def close(self) -> None: ...
 
 
+class _Chat(ChatOpenAI):
+    """`ChatOpenAI` whose messages go beside the client's own parameters: it would walk through every
+    key of every message to check types that nothing depends on, at 0.3 ms a message."""
+
+    def _get_request_payload(
+        self, input_: Any, *, stop: list[str] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        payload = super()._get_request_payload(input_, stop=stop, **options)
+        extra = payload.get("extra_body") or {}
+        return payload | {"messages": [], "extra_body": {**extra, "messages": payload["messages"]}}
+
+
 class OpenAIEndpoint:
     """An OpenAI-compatible address. `server` is what it says it is (`owned_by`), "" where unknown."""
 
@@ -56,7 +68,7 @@ class OpenAIEndpoint:
         self.likely = 200 if server == "llamacpp" else 20
         self._bound = True  # the server takes a schema, until it says otherwise
         self._http = openai_http_client(loopback=loopback, timeout=timeout)
-        self._chat = ChatOpenAI(
+        self._chat = _Chat(
             model=model,
             base_url=address,
             api_key=SecretStr(key),

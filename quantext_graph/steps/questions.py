@@ -150,7 +150,7 @@ class Questions:
     def _choose(self, text: str, attributes: Sequence[int]) -> Answer:
         """One structured call for several attributes; of a long text each window votes."""
         head = [SystemMessage(self._instruction(attributes))]
-        schema = self._schemas.setdefault(tuple(attributes), choice_schema(self.spec, attributes))
+        schema = self._schema(tuple(attributes))
         votes: list[dict[int, Scores]] = []
         usage = Usage()
         for window in self._windows(head, text):
@@ -165,6 +165,12 @@ class Questions:
                 return Answer({}, reply.outcome, reply.reason, usage)
             votes.append(self._one_hot(reply.value, attributes))
         return Answer({i: np.mean([vote[i] for vote in votes], axis=0) for i in attributes}, usage=usage)
+
+    def _schema(self, attributes: tuple[int, ...]) -> type[BaseModel]:
+        schema = self._schemas.get(attributes)
+        if schema is None:
+            schema = self._schemas[attributes] = choice_schema(self.spec, attributes)
+        return schema
 
     @cached_property
     def _schemas(self) -> dict[tuple[int, ...], type[BaseModel]]:
