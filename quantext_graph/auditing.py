@@ -53,7 +53,8 @@ def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Pro
             spec = workspace.spec
             report = _audit(_inputs_of(workspace), spec, attackers, progress)
             workspace.write_private(REPORT, render(report))
-            workspace.write_private(FIGURES, json.dumps(report.to_json(), indent=2, allow_nan=False))
+            found = {"verdict": verdict(report), **report.to_json()}
+            workspace.write_private(FIGURES, json.dumps(found, indent=2, allow_nan=False))
             return report
         finally:
             workspace.close()

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
+from quantext_graph.faults import Halted
 from quantext_graph.job import Job, refuse_private_auxiliary
 from quantext_graph.ledger import Ledger
 from quantext_graph.passes import run_pass
@@ -26,10 +27,15 @@ from quantext_graph.store import Rewrite, Store, StoredRecord
 from quantext_graph.tools.quantize import quantize_records
 
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
 class NotEnoughVerified(QuantextError):
     """Too few records reached their target: nothing is published."""
 
     exit_code = 3
+    withheld = "too few records reached their target, so nothing is published; they can be tried again"
 
 
 def ingest(job: Job) -> None:
@@ -76,8 +82,20 @@ def label(job: Job) -> Progress:
 
     job.emit({"stage": "label", "done": done, "total": n})
     with _timed(store, "label"):
-        run_pass(store.unlabelled(), work, keep, workers=spec.limits.concurrency, stop=job.stop)
+        _pass(job, store.unlabelled(), work, keep)
     return {"n": n, "labeled": done}
+
+
+def _pass(
+    job: Job, items: Iterable[Item], work: Callable[[Item], Result], keep: Callable[[Result], None]
+) -> None:
+    """One pass over the records that are left. A run told to stop does not wait for a server that is away."""
+    workers = job.spec.limits.concurrency
+    try:
+        run_pass(items, work, keep, workers=workers, stop=job.stop, idle=job.idle)
+    except Halted:
+        if not job.stop():
+            raise
 
 
 @contextmanager
@@ -157,7 +175,7 @@ def rewrite(job: Job) -> Progress:
 
     job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
     with _timed(store, "rewrite"):
-        run_pass(store.unwritten(), work, keep, workers=job.spec.limits.concurrency, stop=job.stop)
+        _pass(job, store.unwritten(), work, keep)
     return {"rewritten": done, "verified": verified, "unverified": done - verified}
 
 
