@@ -20,7 +20,8 @@ from quantext_graph.guard import ollama_client_options, openai_http_client, unus
 
 class Endpoint(Protocol):
     """One address of a model. `prefills`: it continues an assistant turn. `likely`: how many
-    alternatives for a token it can name. `context`: tokens of its window."""
+    alternatives for a token it can name. `context`: tokens of its window. `conversational` gives a
+    LangChain client for an agent that calls tools; it carries no record."""
 
     address: str
     prefills: bool
@@ -30,6 +31,8 @@ class Endpoint(Protocol):
     def ask(self, request: Request) -> Answer: ...
 
     def count_tokens(self, text: str) -> int | None: ...
+
+    def conversational(self) -> BaseChatModel: ...
 
     def close(self) -> None: ...
 
@@ -63,6 +66,7 @@ class OpenAIEndpoint:
     ) -> None:
         self.address, self.context = address, context
         self._model, self._server, self._key, self._batch = model, server, key, batch
+        self._timeout = timeout
         self._local = server in ("llamacpp", "vllm", "sglang")
         self.prefills = self._local
         self.likely = 200 if server == "llamacpp" else 20
@@ -150,6 +154,18 @@ class OpenAIEndpoint:
         count = found.get("count", len(found["tokens"]) if "tokens" in found else None)
         return int(count) if count is not None else None
 
+    def conversational(self) -> BaseChatModel:
+        return ChatOpenAI(
+            model=self._model,
+            base_url=self.address,
+            api_key=SecretStr(self._key),
+            http_client=self._http,
+            http_async_client=unused_async_client(),
+            timeout=self._timeout,
+            cache=False,
+            use_responses_api=False,
+        )
+
     def close(self) -> None:
         self._http.close()
 
@@ -204,6 +220,9 @@ class OllamaEndpoint:
     def count_tokens(self, text: str) -> int | None:  # noqa: ARG002
         return None
 
+    def conversational(self) -> BaseChatModel:
+        return self._chat.model_copy(update={"num_ctx": self.context})
+
     def close(self) -> None:
         self._chat._client.close()  # type: ignore[no-untyped-call]
 
@@ -238,6 +257,9 @@ class LangChainEndpoint:
 
     def count_tokens(self, text: str) -> int | None:  # noqa: ARG002
         return None
+
+    def conversational(self) -> BaseChatModel:
+        return self._client(None, 4096)
 
     def close(self) -> None:
         pass
