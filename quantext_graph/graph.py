@@ -9,6 +9,7 @@ entered again, so a drain request ends the run at the next step and `resume` goe
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from quantext_graph.spec import Spec
 from quantext_graph.state import Approval, Progress, ReleaseContext, ReleaseState
 
 Node = Callable[[ReleaseState, Runtime[ReleaseContext]], ReleaseState]
+JobOf = Callable[[Runtime[ReleaseContext]], AbstractContextManager[Job]]
 
 
 def build_graph(
@@ -53,20 +55,27 @@ def build_graph(
     """
 
     held, default = resources or Resources(spec), context or ReleaseContext()
+    return assemble(lambda runtime: Job.of(spec, runtime, held, default), ReleaseContext, checkpointer)
+
+
+def assemble(
+    job_of: JobOf, context_schema: type[ReleaseContext], checkpointer: Checkpointer = None
+) -> CompiledStateGraph[ReleaseState, ReleaseContext, ReleaseState, ReleaseState]:
+    """The release graph over whatever job `job_of` opens for a node's run."""
 
     def node(stage: Callable[[Job], Progress]) -> Node:
         def run(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
-            with Job.of(spec, runtime, held, default) as job:
+            with job_of(runtime) as job:
                 return {"quantext": {**state.get("quantext", {}), **stage(job)}}
 
         return run
 
-    graph: Any = StateGraph(ReleaseState, context_schema=ReleaseContext)
+    graph: Any = StateGraph(ReleaseState, context_schema=context_schema)
     graph.add_node("label", node(stages.label))
     graph.add_node("match_assign", node(stages.match_assign))
     graph.add_node("rewrite", node(stages.rewrite))
     graph.add_node("report", node(stages.report))
-    graph.add_node("release_gate", _gate(spec, held, default))
+    graph.add_node("release_gate", _gate(job_of))
     graph.add_edge(START, "label")
     graph.add_conditional_edges(
         "label", _again_or("labeled", "label", "match_assign"), ["label", "match_assign"]
@@ -88,7 +97,7 @@ def _again_or(
     return route
 
 
-def _gate(spec: Spec, held: Resources, default: ReleaseContext) -> Node:
+def _gate(job_of: JobOf) -> Node:
     """Ask before anything is published; an answer that is none is asked for again."""
 
     def release_gate(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
@@ -101,7 +110,7 @@ def _gate(spec: Spec, held: Resources, default: ReleaseContext) -> Node:
                 break
             except ValidationError:
                 question |= {"error": 'not an answer; give {"approve": true} or {"approve": false}'}
-        with Job.of(spec, runtime, held, default) as job:
+        with job_of(runtime) as job:
             if not approval.approve:
                 job.store.set_meta("decision", {"approved": False, "reason": approval.reason})
                 return {"quantext": {**progress, "decision": "refused"}}
