@@ -20,6 +20,9 @@ from sklearn.neighbors import NearestNeighbors
 
 Array = npt.NDArray[np.float64]
 
+NEIGHBOUR = 3
+"""Which nearest neighbour sets the radius (the paper's k)."""
+
 BLOCK_ENTRIES = 20_000_000  # 160 MB of distances at a time
 # Squared distances come from inner products, which leave about 1e-15 of the squared norm between equal
 # points; what is nearer than this share of the largest squared norm counts as equal.
@@ -37,7 +40,9 @@ class PrecisionRecall(NamedTuple):
     recall: float
 
 
-def knn_precision_recall(private: npt.ArrayLike, released: npt.ArrayLike, k: int = 3) -> PrecisionRecall:
+def knn_precision_recall(
+    private: npt.ArrayLike, released: npt.ArrayLike, k: int = NEIGHBOUR
+) -> PrecisionRecall:
     """Share of the points of one corpus that lie within some point of the other's k-NN radius.
 
     A point's radius is its distance to its k-th nearest neighbour in its own corpus, itself excluded
@@ -53,11 +58,16 @@ def knn_precision_recall(private: npt.ArrayLike, released: npt.ArrayLike, k: int
         ValueError: if a corpus is empty, not finite, or the dimensions differ.
     """
     reference, points = _embedded(private, released)
+    return _precision_recall(reference, _radii(reference, k), points, _radii(points, k))
+
+
+def _precision_recall(reference: Array, inner: Array, points: Array, outer: Array) -> PrecisionRecall:
+    """With the radii of both, (n,) and (n',)."""
     centre = reference.mean(axis=0)  # a smaller norm leaves more digits for the distances
     reference, points = reference - centre, points - centre
     equal = EQUAL * max(_squared(reference).max(), _squared(points).max())
-    reach_private = _squared(reference) - _radii(reference, k) ** 2
-    reach_released = _squared(points) - _radii(points, k) ** 2
+    reach_private = _squared(reference) - inner**2
+    reach_released = _squared(points) - outer**2
     precise = np.empty(len(points), dtype=bool)
     nearest = np.full(len(reference), np.inf)
     block = max(1, BLOCK_ENTRIES // len(reference))
@@ -82,9 +92,14 @@ def frechet_distance(private: npt.ArrayLike, released: npt.ArrayLike) -> float:
         ValueError: as `knn_precision_recall`.
     """
     reference, points = _embedded(private, released)
-    shift = reference.mean(axis=0) - points.mean(axis=0)
-    first, second = _covariance(reference), _covariance(points)
-    cross = np.linalg.svd(_root(first) @ _root(second), compute_uv=False).sum()
+    first = _covariance(reference)
+    return _frechet(reference.mean(axis=0), first, _root(first), points)
+
+
+def _frechet(mean: Array, first: Array, root: Array, points: Array) -> float:
+    """With the mean, the covariance and its root of the other side."""
+    shift, second = mean - points.mean(axis=0), _covariance(points)
+    cross = np.linalg.svd(root @ _root(second), compute_uv=False).sum()
     return max(0.0, float(shift @ shift + np.trace(first) + np.trace(second) - 2 * cross))
 
 
@@ -188,18 +203,46 @@ def compare(
     Raises:
         ValueError: as `knn_precision_recall`.
     """
-    points = unit_norm(private), unit_norm(released)
-    lengths = [[token_length(text) for text in texts] for texts in (private_texts, released_texts)]
-    precision, recall = knn_precision_recall(*points)
-    return Utility(
-        knn_precision=precision,
-        knn_recall=recall,
-        fid=frechet_distance(*points),
-        length_w2=length_wasserstein(*lengths),
-        mean_length=float(np.mean(lengths[0])),
-        attribute_tv=attribute_tv,
-        assigned_tv=assigned_tv or {},
+    return Reference(private_texts, private).compare(
+        released_texts, released, attribute_tv=attribute_tv, assigned_tv=assigned_tv
     )
+
+
+class Reference:
+    """The private side of the metrics, made once for many releases: (n, d) embeddings, their radii,
+    moments and token lengths.
+
+    Raises:
+        ValueError: as `knn_precision_recall`.
+    """
+
+    def __init__(self, texts: Sequence[str], points: npt.ArrayLike) -> None:
+        self._points, _ = _embedded(*[unit_norm(points)] * 2)
+        self._radii = _radii(self._points, NEIGHBOUR)
+        self._mean, self._covariance = self._points.mean(axis=0), _covariance(self._points)
+        self._root = _root(self._covariance)
+        self._lengths = [token_length(text) for text in texts]
+
+    def compare(
+        self,
+        released_texts: Sequence[str],
+        released: npt.ArrayLike,
+        *,
+        attribute_tv: Mapping[str, float],
+        assigned_tv: Mapping[str, float] | None = None,
+    ) -> Utility:
+        """All metrics of one release; `released` is (n', d)."""
+        _, points = _embedded(self._points, unit_norm(released))
+        precision, recall = _precision_recall(self._points, self._radii, points, _radii(points, NEIGHBOUR))
+        return Utility(
+            knn_precision=precision,
+            knn_recall=recall,
+            fid=_frechet(self._mean, self._covariance, self._root, points),
+            length_w2=length_wasserstein(self._lengths, [token_length(text) for text in released_texts]),
+            mean_length=float(np.mean(self._lengths)),
+            attribute_tv=attribute_tv,
+            assigned_tv=assigned_tv or {},
+        )
 
 
 def unit_norm(embeddings: npt.ArrayLike) -> Array:

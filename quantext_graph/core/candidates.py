@@ -32,8 +32,9 @@ def candidate_pool(
     if size == 1:
         return np.ones((gamma, 1))
     pool = rng.dirichlet(np.full(size, alpha), size=draws)
-    chosen = farthest_points(pool, gamma)
-    return pool[chosen]
+    if gamma == draws and len(np.unique(pool, axis=0)) == draws:  # there is nothing to choose
+        return pool
+    return pool[farthest_points(pool, gamma)]
 
 
 def farthest_points(pool: Floats, gamma: int) -> list[int]:
