@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -40,12 +40,13 @@ class Delivery:
                 else:
                     self._answered_once = True
                     spent = answer.input_tokens + answer.output_tokens
+                    took = time.monotonic() - started
+                    self._throttle.timed(_kind(request), took, answer.input_tokens, answer.output_tokens)
                     self._throttle.answered(probe, spent - expected if spent else 0)
                     self._addresses.answered(endpoint)
-                    cost = Usage(
-                        answer.calls, answer.input_tokens, answer.output_tokens, time.monotonic() - started
+                    return answer, usage + Usage(
+                        answer.calls, answer.input_tokens, answer.output_tokens, took
                     )
-                    return answer, usage + cost
             usage += Usage(calls=1, seconds=time.monotonic() - started)
             tries += 1
             if self._ends(fault, endpoint, probe) or self._throttle.gives_up(
@@ -117,7 +118,7 @@ class Addresses:
         """Leave a failing address out for a while; true where it is away and another is still in."""
         with self._lock:
             index = self._endpoints.index(endpoint)
-            if fault.kind in (Kind.AWAY, Kind.PASSING):
+            if fault.kind in (Kind.AWAY, Kind.PASSING, Kind.SLOW):
                 self._failures[index] += 1
                 self._out_until[index] = time.monotonic() + 4 * delay(self._failures[index])
             now = time.monotonic()
@@ -134,3 +135,8 @@ def _expected_tokens(request: Request) -> int:
     return (
         sum(len(str(message.content)) for message in request.messages) // 4 + request.n * request.max_tokens
     )
+
+
+def _kind(request: Request) -> Hashable:
+    """Calls of one kind take about as long as each other, token for token."""
+    return request.schema, request.n, request.max_tokens, bool(request.likely)

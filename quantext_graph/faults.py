@@ -27,12 +27,17 @@ class ModelUnavailable(QuantextError):
     public = True
 
 
+class Halted(ModelUnavailable):
+    """A call that ended because the run was told to stop and its server does not answer."""
+
+
 class Kind(Enum):
     """What a fault means for the call and for the run."""
 
     BUSY = auto()  # the server asks to slow down
     AWAY = auto()  # the server is down, or in front of it
     PASSING = auto()  # worth another try
+    SLOW = auto()  # worth another try, and a sign that the server has too much to do
     FATAL = auto()  # the same for every request
     REFUSED = auto()  # a content filter
     UNFIT = auto()  # this record cannot be asked about: too long, or not sendable
@@ -101,7 +106,7 @@ def _connection(error: BaseException) -> Fault:
     if name == "ContextOverflowError":
         return Fault(Kind.UNFIT, "the prompt does not fit the context window")
     if "Timeout" in name:
-        return Fault(Kind.PASSING, "no answer in time")
+        return Fault(Kind.SLOW, "no answer in time")
     if _never_connected(error):
         return Fault(Kind.AWAY, "nothing answers at its address")
     if isinstance(error, OSError) or any(

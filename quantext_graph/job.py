@@ -81,6 +81,12 @@ class Resources:
                 )
             return self._kit
 
+    def halt(self, halting: bool) -> None:
+        """Whether calls of the models opened here give up on a server that does not answer. Models that
+        came from outside are their owner's."""
+        for model in list(self._opened.values()):
+            model.halt(halting)
+
     def close(self) -> None:
         for model in self._opened.values():
             model.close()
@@ -115,6 +121,11 @@ class Job:
     @property
     def store(self) -> Store:
         return self.workspace.store
+
+    def idle(self) -> None:
+        """Between results: keep what is there, and do not wait for a server once told to stop."""
+        self.store.commit()
+        self.resources.halt(self.stop())
 
     @property
     def kit(self) -> Kit:

@@ -60,6 +60,7 @@ _OUTCOMES = {
     Kind.BUSY: Outcome.UNAVAILABLE,
     Kind.AWAY: Outcome.UNAVAILABLE,
     Kind.PASSING: Outcome.UNAVAILABLE,
+    Kind.SLOW: Outcome.UNAVAILABLE,
     Kind.REFUSED: Outcome.REFUSED,
     Kind.UNFIT: Outcome.INVALID,
     Kind.REJECTED: Outcome.INVALID,
@@ -191,6 +192,10 @@ class ChatModel:
         """Tokens of `text`: exact where the server can say, else estimated on the high side."""
         exact = self._counted(text)
         return exact if exact is not None else 1 + len(text.encode("utf-8", "replace")) // 2
+
+    def halt(self, halting: bool = True) -> None:
+        """End calls that wait for a server which does not answer, with `faults.Halted`; others go on."""
+        self._throttle.halt(halting)
 
     def close(self) -> None:
         """End waiting calls and let go of the server. Closing twice is no mistake."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+_IDLE_SECONDS = 0.5
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -22,11 +24,13 @@ def run_pass(
     *,
     workers: int,
     stop: Callable[[], bool],
+    idle: Callable[[], None] = lambda: None,
 ) -> bool:
     """Give every item to `work` in one of `workers` threads and every result to `keep`, here.
 
     `stop` is asked before each start; once it answers true no item is started and those in work
-    are waited for. Returns whether all items were done.
+    are waited for. `idle` is called at the start and whenever nothing was done for half a second.
+    Returns whether all items were done.
 
     Raises:
         Exception: the first that `work` raised, after the results still in work have been kept.
@@ -35,6 +39,7 @@ def run_pass(
     source = iter(items)
     error: BaseException | None = None
     running, exhausted = 0, False
+    idle()
     with ThreadPoolExecutor(workers, thread_name_prefix="quantext") as pool:
         while True:
             while not exhausted and error is None and running < workers and not stop():
@@ -49,7 +54,11 @@ def run_pass(
                 running += 1
             if running == 0:
                 break
-            future = done.get()
+            try:
+                future = done.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                idle()
+                continue
             running -= 1
             if (raised := future.exception()) is None:
                 keep(future.result())

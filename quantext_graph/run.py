@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,8 +23,8 @@ from quantext_graph.job import Resources, default_workspace
 from quantext_graph.publish import publish as publish_folder
 from quantext_graph.spec import QuantextError, Spec
 from quantext_graph.state import Progress, ReleaseContext
-from quantext_graph.store import Counts
-from quantext_graph.workspace import Workspace, private_file
+from quantext_graph.store import Counts, one_line
+from quantext_graph.workspace import Workspace, lock, private_file
 
 Listener = Callable[[dict[str, Any]], None]
 _THREAD: RunnableConfig = {"configurable": {"thread_id": "release"}}
@@ -121,11 +122,9 @@ class Run:
 
     def _stream(self, command: Command[Any] | None, listener: Listener | None) -> Outcome:
         path = self.workspace / "checkpoints.sqlite"
-        if not path.exists():
-            private_file(path)
         context = ReleaseContext(str(self.workspace), str(self.output))
         question = None
-        with SqliteSaver.from_conn_string(str(path)) as saver:
+        with lock(self.workspace), _checkpoints(path) as saver:
             graph = build_graph(self.spec, checkpointer=saver, resources=self._resources)
             begun = bool(graph.get_state(_THREAD).next)
             given: Any = command if command is not None else (None if begun else {})
@@ -145,6 +144,18 @@ class Run:
                 ) from None
             progress = graph.get_state(_THREAD).values.get("quantext", {})
         return Outcome(self.workspace, progress, question)
+
+
+@contextmanager
+def _checkpoints(path: Path) -> Iterator[SqliteSaver]:
+    if not path.exists():
+        private_file(path)
+    try:
+        with SqliteSaver.from_conn_string(str(path)) as saver:
+            yield saver
+    except sqlite3.DatabaseError:
+        with one_line(path.parent):
+            raise
 
 
 def status(workspace: Path) -> Counts:

@@ -26,7 +26,6 @@ from quantext_graph.steps.label import label as label_text
 from quantext_graph.store import Rewrite, Store, StoredRecord
 from quantext_graph.tools.quantize import quantize_records
 
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -6,9 +6,10 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
-from quantext_graph.faults import Fault, Kind, ModelUnavailable
+from quantext_graph.faults import Fault, Halted, Kind, ModelUnavailable
+from quantext_graph.pace import Pace
 from quantext_graph.spec import Limits
 
 _log = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ class Rate:
 class Throttle:
     """The gate that all calls to one model pass, from many threads.
 
-    Concurrency starts at its limit, falls by 30 % when the server asks to slow down, and rises again
-    while it keeps up. When the server is away, one call at a time probes it and all others wait.
+    How many pass at a time is the `Pace`. When the server is away, one call at a time probes it and all
+    others wait.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Throttle:
         self._outage_seconds = OUTAGE_SECONDS if outage_seconds is None else outage_seconds
         self._requests = Rate(limits.requests_per_minute if limits else None)
         self._tokens = Rate(limits.tokens_per_minute if limits else None)
-        self._most = self._allowed = float(limits.concurrency if limits else 1024)
+        self._pace = Pace(limits.concurrency if limits else 1024)
         self._changed = threading.Condition()
         self._active = 0
         self._probing = False
@@ -74,7 +75,7 @@ class Throttle:
         self._probe_at = 0.0
         self._slowed_at = 0.0
         self._given_up = 0
-        self._closed = False
+        self._closed = self._halting = False
 
     def enter(self, tokens: int) -> bool:
         """Wait until a request with about `tokens` tokens may go; true where it is a probe."""
@@ -84,6 +85,10 @@ class Throttle:
                 wait = self._wait(self._clock())
                 if wait <= 0:
                     break
+                if (
+                    self._halting and self._active < self._pace.allowed
+                ):  # it is not for its turn that it waits
+                    self._refuse_halted()
                 self._changed.wait(min(wait, 1.0))
             now = self._clock()
             self._requests.spend(1, now)
@@ -94,7 +99,7 @@ class Throttle:
             return probe
 
     def _wait(self, now: float) -> float:
-        if self._active >= max(1, int(self._allowed)):
+        if self._active >= int(self._pace.allowed):
             return 1.0
         if self._away_since is not None:
             return 1.0 if self._probing else self._probe_at - now
@@ -105,12 +110,16 @@ class Throttle:
         with self._changed:
             self._tokens.correct(tokens_over)
             self._given_up = 0
-            self._allowed = min(self._most, self._allowed + 1.0 / self._allowed)
             if self._away_since is not None:
                 _log.warning("%s answers again after %.0f s", self._name, self._clock() - self._away_since)
                 self._away_since, self._away_tries = None, 0
                 self._changed.notify_all()
             self._leave(probe)
+
+    def timed(self, kind: Hashable, seconds: float, given: int, written: int) -> None:
+        """What an answer to a call of this kind took, for the pace."""
+        with self._changed:
+            self._pace.answered(kind, seconds, given, written)
 
     def left(self, probe: bool) -> None:
         """A request ended in a way that says nothing about the server."""
@@ -125,8 +134,9 @@ class Throttle:
         """
         with self._changed:
             now = self._clock()
-            if fault.kind is Kind.BUSY and now - self._slowed_at > 1.0:
-                self._allowed, self._slowed_at = max(1.0, 0.7 * self._allowed), now
+            if fault.kind in (Kind.BUSY, Kind.SLOW) and now - self._slowed_at > 1.0:
+                self._pace.slow_down()
+                self._slowed_at = now
             if fault.kind is Kind.AWAY or self._given_up >= _SUSPICIOUS:
                 self._away(fault, now)
             self._leave(probe)
@@ -148,14 +158,15 @@ class Throttle:
     def _leave(self, probe: bool) -> None:
         self._active -= 1
         self._probing = self._probing and not probe
-        self._changed.notify()
+        self._changed.notify(2)  # the pace may have risen
 
     def gives_up(self, fault: Fault, tries: int, waited: float) -> bool:
         """Whether a call that has failed `tries` times over `waited` seconds ends without an answer."""
         with self._changed:
             if self._away_since is not None:
                 return False  # `failed` ends the outage, one way or the other
-            over = tries >= _TRIES if fault.kind is Kind.PASSING else waited > self._outage_seconds
+            passing = fault.kind in (Kind.PASSING, Kind.SLOW)
+            over = tries >= _TRIES if passing else waited > self._outage_seconds
             self._given_up += over
             return over
 
@@ -165,7 +176,19 @@ class Throttle:
         with self._changed:
             while (left := end - self._clock()) > 0:
                 self._refuse_closed()
+                if self._halting:
+                    self._refuse_halted()
                 self._changed.wait(left)
+
+    def halt(self, halting: bool = True) -> None:
+        """End calls that wait for the server; those that it answers go on."""
+        with self._changed:
+            if halting != self._halting:
+                self._halting = halting
+                self._changed.notify_all()
+
+    def _refuse_halted(self) -> None:
+        raise Halted(f"{self._name}: stopped while a call waited for its server; resume to go on")
 
     def _refuse_closed(self) -> None:
         if self._closed:

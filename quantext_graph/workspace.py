@@ -8,12 +8,16 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from quantext_graph.spec import Spec
 from quantext_graph.store import Store, WorkspaceError, one_line
+
+_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
 class Workspace:
@@ -73,23 +77,9 @@ class Workspace:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the workspace for this process; a second one is refused with the pid of the first."""
-        with one_line(self.folder):
-            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.read(handle, 32).decode() or "unknown"
-            os.close(handle)
-            raise WorkspaceError(
-                f"{self.folder}: in use by process {pid}; wait for it, or stop it and resume"
-            ) from None
-        try:
-            os.truncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
+        """Hold the workspace for this run; see `lock`."""
+        with lock(self.folder):
             yield
-        finally:
-            os.close(handle)
 
     def write_private(self, name: str, content: str) -> Path:
         """Write a private file (mode 0600) of this run, whole or not at all."""
@@ -99,6 +89,38 @@ class Workspace:
             draft.write_text(content, encoding="utf-8")
             draft.replace(path)
         return path
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold a workspace for this run. What the run calls while it holds it may ask again.
+
+    Raises:
+        WorkspaceError: with the pid of the process that holds it.
+    """
+    place = folder.resolve()
+    if place in _held.get():
+        yield
+        return
+    with one_line(folder):
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            _take(handle)
+        except BlockingIOError:
+            pid = os.read(handle, 32).decode() or "unknown"
+            raise WorkspaceError(
+                f"{folder}: in use by process {pid}; wait for it, or stop it and resume"
+            ) from None
+        os.truncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        token = _held.set(_held.get() | {place})
+        try:
+            yield
+        finally:
+            _held.reset(token)
+    finally:
+        os.close(handle)
 
 
 def purge(folder: str | Path) -> None:
@@ -112,6 +134,16 @@ def purge(folder: str | Path) -> None:
         workspace.close()
         with one_line(workspace.folder):
             shutil.rmtree(workspace.folder)
+
+
+def _take(handle: int) -> None:
+    """Lock a file, or fail. Whoever asks whether a run is at work holds its lock for a moment."""
+    for _ in range(3):
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.02)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def private_file(path: Path) -> Path:
