@@ -265,7 +265,7 @@ class ReleaseTools:
             raise SpecError(f"{workspace}: {found.state}, so there is no audit yet; ask for its status")
         page = folder / REPORT
         lines = [*audit_verdict(folder), *gate_lines(folder), f"The private report: {page}"]
-        return Answer({**_public_figures(folder), "private_report": str(page)}, lines)
+        return Answer({**public_figures(folder), "private_report": str(page)}, lines)
 
     def publish_release(self, workspace: str, output: str | None) -> Answer:
         """Publish a run that waits at the gate: write its release folder. Only after the person agreed."""
@@ -359,7 +359,7 @@ def _never_raising(method: Callable[..., Answer]) -> Callable[..., tuple[Fields,
     return answer
 
 
-def _public_figures(folder: Path) -> Fields:
+def public_figures(folder: Path) -> Fields:
     """What the release card will say, and no more."""
     opened = Workspace.open(folder)
     try:
