@@ -21,7 +21,6 @@ _INPUT_WORK = 0.1
 
 _WINDOW = 12  # answers, at least, between two changes
 _BEST_OF = 5  # answers of a kind whose median may be its best
-_FORGETS = 1.02  # a best grows by this in a window, so that one lucky hour is not held against a server
 
 
 class Pace:
@@ -72,7 +71,6 @@ class Pace:
             self.allowed = max(1.0, min(self.allowed, wanted))
         else:
             self._raise(1.0)
-        self._best = {kind: best * _FORGETS for kind, best in self._best.items()}
         self._ratios.clear()
 
     def _raise(self, by: float) -> None:
