@@ -3,7 +3,8 @@
 A posterior by Monte Carlo: private distributions θ are drawn from a prior, each gives n records, and
 θ counts where the rule would have kept the released candidate for them, since P(θ'|θ) = 1[θ' kept]/k.
 The answer is the posterior median of the secret; `prior_error` is that of the same attacker without
-the release. The prior is what makes the pool: what the mechanism holds possible.
+the release. The prior is what makes the pool, what the mechanism holds possible; for the per-component
+rule half of it lies near the public set, where there is one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ FEWEST = 40
 """θ that a posterior rests on: where fewer keep the released candidate, those that rank it highest."""
 RIVALS = (512, 8_192)
 """Least and most candidates that the released one is ranked among; they stand for all M."""
+SPREAD = 0.3
+"""How far from the public share a secret may be, where the mechanism does not say."""
 RECORDS = 20_000
 """Most records drawn from a θ: beyond them the counts are as good as θ itself."""
 
@@ -143,28 +146,11 @@ def _per_component(
     rng: np.random.Generator,
 ) -> _Beliefs:
     """Components are drawn, kept and so believed independently of each other."""
-    # As many candidates as draws: nothing is chosen among them, so they are the prior itself.
-    many = replace(
-        parameters,
-        gamma=DRAWS,
-        k=1,
-        budget_nats=None,
-        pool_size=DRAWS if parameters.pool == "dirichlet" else None,
-    )
-    prior = build_rule(
-        many,
-        tree=rule.tree,
-        sizes=rule.sizes,
-        n=n,
-        auxiliary=auxiliary,
-        secrets=events,
-        pool_seed=int(rng.integers(2**63)),
-    )
-    assert isinstance(prior, PerComponentRule)
+    thetas = _component_prior(parameters, rule, n, auxiliary, events, rng)
     records = _records_per_component(rule, choice, min(n, RECORDS))
     after, kept = [], DRAWS
     for theta, pool, index, size, count in zip(
-        prior.candidates, rule.candidates, choice, rule.selection_sizes, records, strict=True
+        thetas, rule.candidates, choice, rule.selection_sizes, records, strict=True
     ):
         if count == 0 or theta.shape[1] == 1:
             after.append(theta)
@@ -175,7 +161,40 @@ def _per_component(
         chosen = _accepted(nearer, size)
         kept = min(kept, len(chosen))
         after.append(theta[rng.choice(chosen, size=DRAWS)])
-    return _Beliefs(_trees(rule, prior.candidates).share, _trees(rule, after).share, kept)
+    return _Beliefs(_trees(rule, thetas).share, _trees(rule, after).share, kept)
+
+
+def _component_prior(
+    parameters: MechanismParameters,
+    rule: PerComponentRule,
+    n: int,
+    auxiliary: Codes | None,
+    events: Sequence[Event],
+    rng: np.random.Generator,
+) -> list[Floats]:
+    """`DRAWS` of each component, (DRAWS, ψ): one half anything, the other half near the public set where
+    there is one. A prior of the first alone can be led astray by a release that says little."""
+    known = auxiliary is not None and len(auxiliary) > 0
+    halves = [replace(parameters, pool="dirichlet", spread=None)]
+    if known:
+        halves.append(replace(parameters, pool="public", spread=parameters.spread or SPREAD))
+    count = DRAWS // len(halves)
+    made = []
+    for half in halves:
+        # As many candidates as draws: nothing is chosen among them, so they are the prior itself.
+        prior = build_rule(
+            replace(half, gamma=count, k=1, budget_nats=None, pool_size=count),
+            tree=rule.tree,
+            sizes=rule.sizes,
+            n=n,
+            auxiliary=auxiliary,
+            secrets=events,
+            pool_seed=int(rng.integers(2**63)),
+        )
+        assert isinstance(prior, PerComponentRule)
+        made.append(prior.candidates)
+    # Shuffled, so that the components of one draw do not all come from the same half.
+    return [rng.permutation(np.concatenate(each)) for each in zip(*made, strict=True)]
 
 
 def _records_per_component(rule: PerComponentRule, choice: Choice, n: int) -> list[int]:

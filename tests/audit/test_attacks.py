@@ -262,6 +262,12 @@ def test_a_release_that_says_nothing_leaves_the_prior_guess(rng):
     assert attack.error == attack.prior_error
 
 
+def test_a_component_drawn_among_all_leaves_the_prior_guess(rng):
+    silent = replace(PAPER, k=PAPER.gamma)
+    attack = attacked(silent, corpus.codes(300, 0.8, rng), corpus.codes(300, 0.5, rng), rng)
+    assert attack.estimate == pytest.approx(attack.detail["prior_estimate"], abs=0.04)  # resampled
+
+
 def test_a_release_that_says_all_is_caught(rng):
     """The nearest of many candidates is as good as a raw release."""
     loud = replace(JOINT, pool_size=20_000, budget_nats=float(np.log(20_000)))

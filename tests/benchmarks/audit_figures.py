@@ -40,7 +40,7 @@ RELEASES = {
     "joint, 3 nats": {**JOINT, "budget_nats": 3.0},
 }
 COLUMNS = (
-    *("count", "aware", "prior", "adj.count", "EM", "residual"),
+    *("count", "aware", "prior", "adj.count", "EM", "adj.labels", "EM.labels", "residual"),
     *("precision", "recall", "FID", "attributes", "all"),
 )
 
@@ -50,6 +50,7 @@ def one_repeat(texts, codes, points, spec, rng):
     order = rng.permutation(len(codes))
     pool, public = order[:3000], order[3000:]
     favor = codes[pool, 1] == spec.attribute("Stance").code("FAVOR")
+    columns = np.eye(np.prod(spec.sizes))[np.ravel_multi_index(codes.T, spec.sizes)]
     n, share = 1000, rng.uniform(0.05, 0.55)
     private = np.concatenate(
         [
@@ -81,7 +82,12 @@ def one_repeat(texts, codes, points, spec, rng):
             found, _ = residual_attack([texts[i] for i in chosen], targets, codes[private], NAMES, rng=rng)
             gain = [100 * (each.estimate - each.detail["base_rate"]) for each in found]
         counted = counting_attack(codes[chosen], secrets, by="columns")
-        learned, _ = quantification_attack(points[chosen], points[public], codes[public], secrets)
+        # By a classifier on the texts, and by one that reads the label columns: what perfect labels give.
+        learned = [
+            attack
+            for seen in (points, columns)
+            for attack in quantification_attack(seen[chosen], seen[public], codes[public], secrets)[0]
+        ]
         tv = {
             a: category_tv(codes[private, r].tolist(), codes[chosen, r].tolist()) for r, a in enumerate(NAMES)
         }
