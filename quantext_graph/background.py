@@ -130,8 +130,9 @@ def cancel(workspace: Path, seconds: float = 10.0) -> Standing:
     worker = _worker(workspace)
     if worker is None:
         raise WorkspaceError(f"{workspace}: nothing is at work here")
-    with suppress(ProcessLookupError):
-        os.kill(worker, signal.SIGTERM)
+    if worker > 0:  # 0, a process that has not written its number yet, would mean our own group
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGTERM)
     return wait(workspace, seconds)
 
 
