@@ -20,9 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from quantext_graph import background
+from quantext_graph.agent_arguments import (
+    ListArguments,
+    LookArguments,
+    PreviewArguments,
+    PublishArguments,
+    ShareArguments,
+    SpecArguments,
+    StartArguments,
+    TradeoffArguments,
+    WorkspaceArguments,
+    WriteArguments,
+)
 from quantext_graph.card import assumptions, guarantee
 from quantext_graph.drafting import SUFFIXES, Proposal, draft
 from quantext_graph.job import default_workspace
@@ -50,54 +62,6 @@ class Answer:
 
     def parts(self) -> tuple[Fields, Fields]:
         return self.public, {"shown": list(self.shown), **self.private}
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class LookArguments(_Arguments):
-    path: str = Field(description="a .csv, .tsv, .jsonl or .parquet file")
-
-
-class WriteArguments(Proposal):
-    path: str = Field("spec.yaml", description="where the spec goes; .yaml or .yml")
-    overwrite: bool = Field(False, description="replace a spec that stands there")
-
-
-class SpecArguments(_Arguments):
-    spec: str = Field("spec.yaml", description="path of the spec")
-
-
-class TradeoffArguments(SpecArguments):
-    nats: float = Field(1.0, ge=0, le=100, description="the budget that is asked about")
-
-
-class PreviewArguments(SpecArguments):
-    records: int = Field(3, ge=1, le=10, description="how many records to show to the person")
-
-
-class StartArguments(SpecArguments):
-    workspace: str | None = Field(None, description="private folder of the run; by default RELEASE.work")
-    retry_failed: bool = Field(
-        False, description="of a run at the gate: write the records that missed their target again"
-    )
-
-
-class WorkspaceArguments(_Arguments):
-    workspace: str = Field(description="private folder of the run, for example release.work")
-
-
-class PublishArguments(WorkspaceArguments):
-    output: str | None = Field(None, description="release folder, instead of the spec's")
-
-
-class ListArguments(_Arguments):
-    pass
-
-
-class ShareArguments(_Arguments):
-    source: str = Field("spec.yaml", description="a spec, or the workspace of a run")
 
 
 class ReleaseTools:
@@ -190,11 +154,15 @@ class ReleaseTools:
         """What a budget buys: for several budgets the bound in nats, by what factor an attacker's chance
         can grow, how far the released distribution is from the true one (TV) and the expected error of
         each released share. Estimated on the public auxiliary file alone."""
+        return self.tradeoff_of(self.spec(spec), nats)
+
+    @staticmethod
+    def tradeoff_of(spec: Spec, nats: float) -> Answer:
+        """What `tradeoff` says of a spec that need not be written yet."""
         from quantext_graph.check import check_tradeoff
 
-        loaded = self.spec(spec)
         budgets = sorted({0.25, 0.5, 1.0, 2.0, 4.0, nats})
-        points = check_tradeoff(loaded, budgets=budgets)
+        points = check_tradeoff(spec, budgets=budgets)
         rows = [
             {
                 "rule": point.rule,
@@ -208,7 +176,7 @@ class ReleaseTools:
                 "error_of_share": {name: round(error, 3) for name, error in point.expected_error.items()},
             }
             for point in points
-            if point.gamma_over_k is None and (self._own(loaded, point) or point.budget_nats == nats)
+            if point.gamma_over_k is None and (_own(spec, point) or point.budget_nats == nats)
         ]
         return Answer({"asked_nats": nats, "estimated_on": "the auxiliary file", "points": rows})
 
@@ -303,11 +271,6 @@ class ReleaseTools:
             raise SpecError(f"{name}: no spec; a spec is called .yaml or .yml")
         return load_spec(self.path(name))
 
-    @staticmethod
-    def _own(spec: Spec, point: Any) -> bool:
-        mechanism = spec.mechanism
-        return bool(point.selection == mechanism.selection and point.pool == mechanism.pool)
-
     def _tool(self, method: Callable[..., Answer], arguments: type[BaseModel]) -> BaseTool:
         return StructuredTool.from_function(
             func=_never_raising(method),
@@ -340,6 +303,11 @@ def why_vacuous(mechanism: Fields, cap_nats: float) -> str:
         f"the secret holds {cap_nats:.1f} nats, and the rule may leak as much or more, so the bound holds of "
         f"any release; it takes {ways}, or more records"
     )
+
+
+def _own(spec: Spec, point: Any) -> bool:
+    """Whether a point of the trade-off has the spec's own rule and pool."""
+    return bool(point.selection == spec.mechanism.selection and point.pool == spec.mechanism.pool)
 
 
 def _never_raising(method: Callable[..., Answer]) -> Callable[..., tuple[Fields, Fields]]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from quantext_graph import terminal
-from quantext_graph.spec import Models, ModelSpec, QuantextError, Spec, load_spec
+from quantext_graph.spec import DEFAULT_CHAT, Models, ModelSpec, QuantextError, Spec, load_spec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -218,10 +218,51 @@ def demo(
     from quantext_graph.run import Run
 
     spec = _demo_spec(folder, model, min_verified)
-    _fetch_model(spec)
+    _fetch_model(spec.models.chat)
     outcome_folder = _drive(Run.start(spec), yes=True, samples=4)
     if outcome_folder:
         terminal.out.print(f"Look at it: {outcome_folder / 'README.md'}")
+
+
+@app.command()
+def mcp(
+    http: Annotated[
+        int | None,
+        typer.Option(
+            "--http", min=0, max=65535, help="serve over HTTP at this port (0: any), not over stdio"
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="a loopback address")] = "127.0.0.1",
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="where relative paths start", exists=True, file_okay=False)
+    ] = None,
+) -> None:
+    """Serve releases to an assistant or editor over the Model Context Protocol."""
+    from quantext_graph.mcp_server import serve, serve_http
+
+    if http is None:
+        serve(folder)
+    else:
+        serve_http(http, host, folder)
+
+
+@app.command()
+def chat(
+    model: Annotated[str, typer.Option(help="the chat model, as provider:name")] = DEFAULT_CHAT,
+    base_url: Annotated[str | None, typer.Option(help="address of an openai: or ollama: model")] = None,
+    key_env: Annotated[str | None, typer.Option(help="the variable that holds its key")] = None,
+    thread: Annotated[str, typer.Option(help="which conversation of this folder")] = "main",
+    new: Annotated[bool, typer.Option("--new", help="begin the conversation anew")] = False,
+    guided: Annotated[
+        bool | None, typer.Option("--guided/--agent", help="who leads: the program, or a model with tools")
+    ] = None,
+) -> None:
+    """Make a release in a conversation. Texts and true shares are shown to you, never to a remote model."""
+    from quantext_graph.chat import Talk, hold
+
+    spec = ModelSpec(model=model, base_url=base_url, api_key_env=key_env)
+    _fetch_model(spec)
+    hold(Talk(spec, Path.cwd(), guided, thread, new), terminal.TerminalPerson())
 
 
 @model_app.command("list")
@@ -362,10 +403,10 @@ def _demo_spec(folder: Path, model: str, min_verified: float | None) -> Spec:
     return spec
 
 
-def _fetch_model(spec: Spec) -> None:
+def _fetch_model(model: ModelSpec) -> None:
     from quantext_graph.embedded import KNOWN_MODELS
 
-    provider, _, name = spec.models.chat.model.partition(":")
+    provider, _, name = model.model.partition(":")
     if provider == "embedded" and name in KNOWN_MODELS:
         model_pull(name)
 

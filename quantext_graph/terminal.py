@@ -123,3 +123,32 @@ def table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]])
     for row in rows:
         drawn.add_row(*(escape(cell) for cell in row))
     out.print(drawn)
+
+
+class TerminalPerson:
+    """The person at this terminal, or a file of their answers on standard input."""
+
+    def __init__(self) -> None:
+        self._bars = ProgressBars(None)
+
+    def say(self, text: str) -> None:
+        out.print(f"\n{escape(text)}")
+
+    def show(self, lines: Sequence[str]) -> None:
+        """What is for the person alone, set apart from what the model said."""
+        for line in lines:
+            out.print(f"[dim]│[/] {escape(line)}")
+
+    def ask(self, question: str) -> str | None:
+        out.print(f"\n{escape(question)}" if question else "")
+        try:
+            said = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            out.print()
+            return None
+        if not sys.stdin.isatty():
+            out.print(said, markup=False)
+        return said
+
+    def progress(self, event: Mapping[str, Any]) -> None:
+        self._bars(event)
