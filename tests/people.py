@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Answers = Sequence[tuple[str, str | None]] | Callable[[str], str | None]
+Said = str | None | Callable[[], str | None]
 
 
 class ScriptedPerson:
-    """Answers each question by the first entry that stands in it, which is used up; leaves at None.
+    """Answers its questions in order: each entry is a part of the question and the answer to it, None to
+    leave. An empty part stands for the prompt at which a person says what they like.
 
-    A question that no entry answers is a mistake of the test.
+    A question that is not the next one is a mistake of the test.
     """
 
-    def __init__(self, *answers: tuple[str, str | None]) -> None:
+    def __init__(self, *answers: tuple[str, Said]) -> None:
         self.answers = list(answers)
         self.said: list[str] = []
         self.shown: list[str] = []
@@ -29,11 +30,10 @@ class ScriptedPerson:
 
     def ask(self, question: str) -> str | None:
         self.asked.append(question)
-        for place, (part, answer) in enumerate(self.answers):
-            if part in question:
-                del self.answers[place]
-                return answer
-        raise AssertionError(f"not expected: {question!r}; left: {self.answers}; shown: {self.shown[-5:]}")
+        part, answer = self.answers.pop(0) if self.answers else ("nothing", None)
+        fits = part in question if part else not question
+        assert fits, f"asked {question!r}, expected {part!r}; seen: {self.said[-3:]} {self.shown[-8:]}"
+        return answer() if callable(answer) else answer
 
     def progress(self, event: Mapping[str, Any]) -> None:
         self.events.append(event)

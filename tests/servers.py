@@ -45,13 +45,14 @@ Script = Act | Callable[[dict[str, Any]], Act]
 
 
 class _Server:
-    """A server in threads. `asked` holds the bodies of its chat requests; it stops with the `with` block."""
+    """A server in threads. `asked` holds the bodies of its chat requests, `raw` their bytes; it stops with the `with` block."""
 
     model = "tiny"
 
     def __init__(self, *acts: Script, then: Script = Act('{"stance": "FAVOR"}'), port: int = 0) -> None:
         self.acts, self.then = deque(acts), then
         self.asked: list[dict[str, Any]] = []
+        self.raw: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.most_at_once = self._now = 0
         self._open: set[socket.socket] = set()
@@ -113,7 +114,9 @@ class _Server:
                 _send(self, Act(status=200 if found is not None else 404), json.dumps(found or {}).encode())
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
+                server.raw.append(raw)
+                body = json.loads(raw)
                 with server._lock:
                     server._now += 1
                     server.most_at_once = max(server.most_at_once, server._now)
