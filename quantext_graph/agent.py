@@ -194,7 +194,8 @@ class ReleaseTools:
         waits there: nothing is published. Its draw counts in the ledger, so each new start spends nats."""
         folder = self.path(workspace) if workspace else default_workspace(self.spec(spec))
         if (folder / "store.sqlite").is_file():
-            background.resume(folder, retry_failed=retry_failed)
+            if background.standing(folder).state != "running":
+                background.resume(folder, retry_failed=retry_failed)
             return Answer({"going_on": True, **background.standing(folder).public()})
         from quantext_graph.check import check
 
@@ -239,7 +240,10 @@ class ReleaseTools:
         """Publish a run that waits at the gate: write its release folder. Only after the person agreed."""
         from quantext_graph.run import publish
 
-        folder = publish(self.path(workspace), None if output is None else self.path(output))
+        work = self.path(workspace)
+        if output is None and background.standing(work).state == "published":
+            return Answer({"published": published_folder(work), "already": True})
+        folder = publish(work, None if output is None else self.path(output))
         return Answer({"published": str(folder), "card": str(folder / "README.md")})
 
     def list_releases(self) -> Answer:
@@ -251,10 +255,9 @@ class ReleaseTools:
         """The true share of each secret. It is private: a model off this machine is refused, and a local
         one is told only that the person was shown it."""
         if self.reader.remote:
-            place = "the report of the run" if self.path(source).is_dir() else "`quantext audit`"
             refusal = (
                 f"refused: {self.reader.name} is not on this machine, and a private proportion never leaves "
-                f"it; the person finds it in {place}"
+                "it; the person finds it in the private report of the run"
             )
             return Answer({"refused": refusal})
         from quantext_graph.private_figures import true_shares
@@ -325,6 +328,15 @@ def _never_raising(method: Callable[..., Answer]) -> Callable[..., tuple[Fields,
             return Answer({"error": fault}, [fault]).parts()
 
     return answer
+
+
+def published_folder(folder: Path) -> str:
+    """Where a run was published."""
+    opened = Workspace.open(folder)
+    try:
+        return str(opened.store.meta("published"))
+    finally:
+        opened.close()
 
 
 def public_figures(folder: Path) -> Fields:

@@ -45,7 +45,8 @@ Script = Act | Callable[[dict[str, Any]], Act]
 
 
 class _Server:
-    """A server in threads. `asked` holds the bodies of its chat requests, `raw` their bytes; it stops with the `with` block."""
+    """A server in threads. `asked` holds the bodies of its chat requests, `raw` their bytes; it stops with
+    the `with` block."""
 
     model = "tiny"
 
