@@ -73,7 +73,7 @@ def _function(tool: BaseTool) -> Callable[..., Coroutine[Any, Any, Fields]]:
     async def call(**arguments: Any) -> Fields:
         return await _public_part(tool, arguments)
 
-    fields = tool.get_input_schema().model_fields
+    schema: Any = tool.get_input_schema()
     parameters = [
         Parameter(
             name,
@@ -81,7 +81,7 @@ def _function(tool: BaseTool) -> Callable[..., Coroutine[Any, Any, Fields]]:
             annotation=Annotated[field.annotation, Field(description=field.description), *field.metadata],
             default=_default(field),
         )
-        for name, field in fields.items()
+        for name, field in schema.model_fields.items()
     ]
     call.__name__ = tool.name
     call.__signature__ = Signature(parameters, return_annotation=Fields)  # type: ignore[attr-defined]
