@@ -54,7 +54,8 @@ class Guided:
 
 
 @pytest.fixture
-def guided(tmp_path: Path) -> Iterator[Guided]:
+def guided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guided]:
+    monkeypatch.setattr("quantext_graph.tradeoff.POOL", 2000)
     write_data(tmp_path, 24)
     with OpenAIServer(then=proposals) as proposer, obedient() as rewriter:
         yield Guided(tmp_path, proposer, rewriter.url)
