@@ -21,6 +21,9 @@ from quantext_graph.steps.kit import Kit
 from quantext_graph.steps.rewrite import Written as WrittenText
 from quantext_graph.steps.rewrite import fallback, last_resort
 
+KEPT_PART = 3
+"""A variation keeps the first of so many parts of a text."""
+
 _VARIATION_TEMPERATURE = 1.0
 _TOKENS_A_WORD = 2.2
 
@@ -61,13 +64,17 @@ class ModelWriter:
         """Aug-PE's variation call; where the model writes nothing that can be used, the text stays."""
 
         def write(kit: Kit, i: int) -> str:
-            words = len(texts[i].split())
+            told = texts[i].split()
+            words = len(told)
             reply = kit.chat.write(
                 _variation(kit, texts[i], tuple(targets[i].tolist()), words),
                 WrittenText,
+                # A small model stays with the subject where the beginning is kept, as Aug-PE's
+                # filling of blanks keeps part of a text.
+                opening=" ".join(told[: -(-words // KEPT_PART)]),
                 temperature=_VARIATION_TEMPERATURE,
                 max_tokens=int(_TOKENS_A_WORD * words) + 40,
-                stop=("\n",) if kit.examples.single_line else ("</text>",),
+                stop=("\n", "</text>") if kit.examples.single_line else ("</text>",),
             )
             return reply.value.text if reply.outcome is Outcome.OK else texts[i]
 
