@@ -25,7 +25,9 @@ class InstantEndpoint:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._numbers = itertools.count()
-        self._names = {name: re.compile(rf"\b{re.escape(name)}\b") for a in spec.attributes for name in a.category_names}
+        self._names = {
+            name: re.compile(rf"\b{re.escape(name)}\b") for a in spec.attributes for name in a.category_names
+        }
         self.calls = 0
 
     def ask(self, request: Request) -> Answer:
