@@ -6,15 +6,12 @@ import json
 import os
 import random
 import signal
-import sqlite3
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import start, wait_for_some_work
 from releases import obedient, small_release, write_data, write_spec
 from servers import Act
 
@@ -177,13 +174,6 @@ def test_no_token_of_a_private_text_leaves_the_store(
     assert token.encode() in (tmp_path / "private.csv").read_bytes()
 
 
-def start(spec: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "quantext_graph", *arguments, "--yes"]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=spec.parent
-    )
-
-
 def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path) -> None:
     chance = random.Random(5)
     with obedient(seconds=0.03) as server:
@@ -193,7 +183,7 @@ def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path)
         process = start(spec, "release", str(spec))
         draws, kills = set(), 0
         while kills < 10:
-            _wait_for_some_work(workspace, process, chance.uniform(0.05, 0.5))
+            wait_for_some_work(workspace, process, chance.uniform(0.05, 0.5))
             if process.poll() is not None:
                 break
             process.kill()
@@ -212,24 +202,6 @@ def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path)
     assert 400 <= server.asked_for("texts") <= 400 + kills * (GROUP + 4)
 
 
-def _wait_for_some_work(workspace: Path, process: subprocess.Popen[str], seconds: float) -> None:
-    """Until the process works on records, and `seconds` more."""
-    until = time.monotonic() + 60
-    before = None
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            with sqlite3.connect(f"file:{workspace / 'store.sqlite'}?mode=ro", uri=True) as db:
-                query = "SELECT (SELECT count(*) FROM labels) + (SELECT count(*) FROM rewrites)"
-                now = db.execute(query).fetchone()[0]
-        except sqlite3.OperationalError:
-            now = None
-        if before is not None and now is not None and now > before:
-            break
-        before = now if before is None else before
-        time.sleep(0.05)
-    time.sleep(seconds)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_run_keeps_what_was_in_work_and_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     with obedient(seconds=0.05) as server:
@@ -237,7 +209,7 @@ def test_a_stopped_run_keeps_what_was_in_work_and_goes_on(tmp_path: Path, number
         spec = write_spec(tmp_path, server.url)
         workspace = tmp_path / "release.work"
         process = start(spec, "release", str(spec))
-        _wait_for_some_work(workspace, process, 0.3)
+        wait_for_some_work(workspace, process, 0.3)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
