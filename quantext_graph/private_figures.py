@@ -46,12 +46,12 @@ def audit_verdict(folder: Path) -> list[str]:
 def _of_run(folder: Path) -> tuple[Spec, Codes]:
     opened = Workspace.open(folder)
     try:
-        spec, n, labels = opened.spec, opened.store.n, opened.store.labels()
+        counts = opened.store.counts()
+        if not counts.n or counts.labeled < counts.n:
+            raise SpecError(f"{folder}: its records are not labelled yet; ask again when they are")
+        return opened.spec, opened.store.labels()
     finally:
         opened.close()
-    if not n or len(labels) < n:
-        raise SpecError(f"{folder}: its records are not labelled yet; ask again when they are")
-    return spec, labels
 
 
 def _of_file(path: Path) -> tuple[Spec, Codes]:
