@@ -310,7 +310,9 @@ def why_vacuous(mechanism: Fields, cap_nats: float) -> str:
 
 def _own(spec: Spec, point: Any) -> bool:
     """Whether a point of the trade-off has the spec's own rule and pool."""
-    return bool(point.selection == spec.mechanism.selection and point.pool == spec.mechanism.pool)
+    mechanism = spec.mechanism
+    own = (mechanism.selection, mechanism.pool, mechanism.spread)
+    return (point.selection, point.pool, point.spread) == own
 
 
 def _never_raising(method: Callable[..., Answer]) -> Callable[..., tuple[Fields, Fields]]:
