@@ -104,15 +104,27 @@ def release(spec: SpecPath, yes: Yes = False, workspace: Work = None, out: Out =
 
 
 @app.command()
-def status(workspace: WorkspacePath, as_json: Json = False) -> None:
-    """How far a run is."""
-    from quantext_graph.run import status as look
+def status(
+    workspace: WorkspacePath,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="the rows that a step failed on, with the reasons (private)")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """How far a run is, what it has spent, what failed."""
+    from quantext_graph import accounting, run
 
-    counts = asdict(look(workspace))
+    counts, usage = asdict(run.status(workspace)), run.usage(workspace)
+    failures = run.failures(workspace) if failed else []
     if as_json:
-        print(json.dumps(counts))
+        listed = {"failed": [asdict(failure) for failure in failures]} if failed else {}
+        print(json.dumps({**counts, "usage": usage, **listed}))
         return
     terminal.out.print(", ".join(f"{key} {value}" for key, value in counts.items()))
+    for row in usage:
+        terminal.out.print(accounting.usage_line(row), markup=False)
+    for failure in failures:
+        terminal.out.print(f"row {failure.row}, {failure.step}: {failure.reason}", markup=False)
 
 
 @app.command()
@@ -206,6 +218,35 @@ def ledger(
         return
     for line in found.lines():
         terminal.out.print(line, markup=False)
+
+
+@app.command()
+def experiment(
+    file: Annotated[Path, typer.Argument(help="the experiment, or a ready one by its name: tweet_stance")],
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="a perfect rewriter in place of models: no LLM is asked")
+    ] = False,
+    rows: Annotated[int | None, typer.Option(min=2, help="private records, instead of the file's")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="instead of the file's")] = None,
+    data: Annotated[Path | None, typer.Option(help="the data set, instead of the file's")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="where results are kept; private")] = None,
+) -> None:
+    """Compare methods on your own data: methods × budgets × repeats × secrets, tables and figures."""
+    from quantext_graph.experiments.plan import load_experiment
+    from quantext_graph.experiments.report import run_and_report
+
+    asked = load_experiment(file).reduced(rows, repeats, data)
+    folder = out or Path(f"{file.stem}.experiment")
+    with terminal.progress_bars() as bars:
+        outcome = run_and_report(asked, folder, simulate=simulate, progress=bars)
+    for title, columns, lines in outcome.tables:
+        terminal.table(title, columns, lines)
+    for told in outcome.warnings:
+        terminal.warn(told)
+    for told in outcome.lines:
+        terminal.out.print(told, markup=False)
+    if outcome.failed:
+        raise QuantextError(f"{folder}: not every method gave a result; mend what is said and run it again")
 
 
 @app.command()

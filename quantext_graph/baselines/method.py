@@ -18,6 +18,9 @@ from quantext_graph.core.arrays import Codes, Floats
 from quantext_graph.core.leakage import secret_levels
 from quantext_graph.spec import Spec
 
+PRIVATE_RECORDS = "the private records themselves"
+"""The label source of a method that releases private texts as they are."""
+
 
 @dataclass(frozen=True)
 class Corpus:

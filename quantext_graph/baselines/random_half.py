@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from quantext_graph.baselines.method import Method, Released, Task, unbounded
+from quantext_graph.baselines.method import PRIVATE_RECORDS, Method, Released, Task, unbounded
 
 
 class RandomHalf(Method):
@@ -20,7 +20,7 @@ class RandomHalf(Method):
         return Released(
             texts=[task.private.texts[row] for row in rows],
             guarantee=unbounded(task.spec, n, "none: half of the private texts as they are"),
-            label_source="the private records themselves",
+            label_source=PRIVATE_RECORDS,
             targets=codes,
             realised=codes,
             sources=rows.tolist(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from quantext_graph.baselines.method import Method, Released, Task, unbounded
+from quantext_graph.baselines.method import PRIVATE_RECORDS, Method, Released, Task, unbounded
 
 
 class Raw(Method):
@@ -18,7 +18,7 @@ class Raw(Method):
         return Released(
             texts=list(task.private.texts),
             guarantee=unbounded(task.spec, n, "none: the private texts as they are"),
-            label_source="the private records themselves",
+            label_source=PRIVATE_RECORDS,
             targets=task.private.codes,
             realised=task.private.codes,
             sources=range(n),

@@ -1,0 +1,50 @@
+"""An experiment from file to folder: run it, write tables and figures, say what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quantext_graph.experiments.figures import draw_figures
+from quantext_graph.experiments.plan import Experiment
+from quantext_graph.experiments.runner import Progress, run_experiment
+from quantext_graph.experiments.tables import overview, write_tables
+from quantext_graph.spec import QuantextError
+
+Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a person is told: tables, warnings, and lines; `failed` where a method gave no result."""
+
+    tables: Sequence[Table]
+    warnings: Sequence[str]
+    lines: Sequence[str]
+    failed: bool
+
+
+def run_and_report(
+    experiment: Experiment, folder: Path, *, simulate: bool, progress: Progress = lambda _: None
+) -> Report:
+    """Run an experiment and write `results.csv`, `summary.csv`, `rank_correlation.csv` and `figures/`.
+
+    Raises:
+        QuantextError: as `run_experiment`, or where no method gave a result.
+    """
+    outcome = run_experiment(experiment, folder, simulate=simulate, progress=progress)
+    warnings = [f"left out: {reason}" for reason in outcome.left_out]
+    warnings += [f"{f.method} {f.budget}: {f.reason}".replace(" :", ":") for f in outcome.failures]
+    if not outcome.results:
+        raise QuantextError(f"{folder}: no method gave a result; " + "; ".join(warnings))
+    write_tables(outcome.results, folder)
+    lines = [f"Results: {folder / 'results.csv'} ({'simulated rewriter' if simulate else 'real models'})"]
+    try:
+        drawn = draw_figures(outcome.results, folder / "figures")
+        lines.append(f"Figures: {len(drawn)} in {folder / 'figures'}, as PNG and SVG")
+    except QuantextError as error:
+        warnings.append(str(error))
+    if outcome.reused:
+        lines.append(f"{outcome.reused} releases were there already")
+    return Report(list(overview(outcome.results)), warnings, lines, bool(outcome.failures))
