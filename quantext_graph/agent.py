@@ -12,10 +12,9 @@ of it. A spec written here keeps its models on this machine, whatever is propose
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,32 +35,13 @@ from quantext_graph.agent_arguments import (
     WriteArguments,
 )
 from quantext_graph.card import assumptions, guarantee
+from quantext_graph.disclosure import Answer, Fields, Reader, never_raising
 from quantext_graph.drafting import SUFFIXES, Proposal, draft
 from quantext_graph.job import default_workspace
-from quantext_graph.spec import QuantextError, Spec, SpecError, load_spec
+from quantext_graph.spec import Spec, SpecError, load_spec
 from quantext_graph.workspace import Workspace
 
-Fields = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """The chat model that reads the public part: its name, and whether it is off this machine."""
-
-    name: str = "the chat model"
-    remote: bool = True
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a tool says: `public` to the model, `shown` line by line to the person, `private` as data."""
-
-    public: Fields
-    shown: Sequence[str] = ()
-    private: Fields = field(default_factory=dict)
-
-    def parts(self) -> tuple[Fields, Fields]:
-        return self.public, {"shown": list(self.shown), **self.private}
+__all__ = ["Answer", "Reader", "ReleaseTools", "public_figures", "release_tools"]
 
 
 class ReleaseTools:
@@ -276,7 +256,7 @@ class ReleaseTools:
 
     def _tool(self, method: Callable[..., Answer], arguments: type[BaseModel]) -> BaseTool:
         return StructuredTool.from_function(
-            func=_never_raising(method),
+            func=never_raising(method),
             name=method.__name__,
             description=" ".join((method.__doc__ or "").split()),
             args_schema=arguments,
@@ -313,23 +293,6 @@ def _own(spec: Spec, point: Any) -> bool:
     mechanism = spec.mechanism
     own = (mechanism.selection, mechanism.pool, mechanism.spread)
     return (point.selection, point.pool, point.spread) == own
-
-
-def _never_raising(method: Callable[..., Answer]) -> Callable[..., tuple[Fields, Fields]]:
-    """A tool's function: an error is an answer, in public by its public line and in private whole."""
-
-    @functools.wraps(method)
-    def answer(**arguments: Any) -> tuple[Fields, Fields]:
-        try:
-            return method(**arguments).parts()
-        except QuantextError as error:
-            return Answer({"error": error.public_line}, [str(error)]).parts()
-        except Exception as error:
-            # The message of an unknown exception may hold a record's text: it is shown to nobody.
-            fault = f"a fault of the program ({type(error).__name__})"
-            return Answer({"error": fault}, [fault]).parts()
-
-    return answer
 
 
 def published_folder(folder: Path) -> str:

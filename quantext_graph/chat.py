@@ -32,6 +32,7 @@ from quantext_graph.conversation import Conversation, Person
 from quantext_graph.guided import build_guide
 from quantext_graph.models import ChatModel, chat_model
 from quantext_graph.prompts import load
+from quantext_graph.schema_calls import SchemaCalls
 from quantext_graph.spec import Models, ModelSpec
 from quantext_graph.store import one_line
 from quantext_graph.workspace import private_file
@@ -50,11 +51,15 @@ class ChatClient:
 
 
 def chat_client(reference: ModelSpec) -> ChatClient:
-    """The client of a chat model. It may be remote: it is never given anything private.
+    """The client of a chat model. It may be remote: it is never given anything private. An embedded model
+    calls tools by JSON schema.
 
     Raises:
         ModelError, ModelUnavailable, ModelFileError: where the model cannot be had.
     """
+    if _embedded(reference):
+        chat = chat_model(reference, Models())
+        return ChatClient(SchemaCalls(chat=chat), Reader(reference.model, chat.remote), chat.close)
     if reference.context is None and reference.model.startswith("ollama:"):
         reference = reference.model_copy(update={"context": 2 * OLLAMA_CONTEXT})
     connection = connect(reference, Models(allow_remote=True))

@@ -7,19 +7,16 @@ attributes and categories that the person has confirmed, and what the person say
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from itertools import count
-from typing import Any, TypedDict
+from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.config import get_stream_writer
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from quantext_graph import background
 from quantext_graph.agent import ReleaseTools
 from quantext_graph.conversation import promises
 from quantext_graph.descriptions import propose
@@ -36,27 +33,12 @@ from quantext_graph.guided_answers import (
     secret_of,
     tradeoff_lines,
 )
-from quantext_graph.job import default_workspace
+from quantext_graph.guided_run import Go, GuidedRun, GuidedState, say, show
 from quantext_graph.models import ChatModel
 from quantext_graph.spec import QuantextError
 from quantext_graph.tools.inspect_dataset import DatasetSummary
 
 Fields = dict[str, Any]
-Go = Command[Any]
-
-
-class GuidedState(TypedDict, total=False):
-    """What has been settled: paths, names and categories that the person confirmed, never a text."""
-
-    data: str
-    auxiliary: str | None
-    text: str
-    texts: str
-    attributes: list[Fields]
-    secret: dict[str, list[str]]
-    budget_nats: float
-    spec: str
-    workspace: str
 
 
 def build_guide(
@@ -80,7 +62,7 @@ def build_guide(
     return graph.compile(checkpointer=checkpointer, name="quantext-guide")  # type: ignore[no-any-return]
 
 
-class Guide:
+class Guide(GuidedRun):
     """The nodes. Each asks or does one thing and says what comes next; what is asked is asked before
     anything is done, since a node that asks is run again with the answer."""
 
@@ -131,7 +113,7 @@ class Guide:
     def look(self, state: GuidedState) -> Go:
         for role, path in (("private", state["data"]), ("public", state["auxiliary"])):
             if path:
-                _show(look_lines(role, self.tools.look_at_file(path)))
+                show(look_lines(role, self.tools.look_at_file(path)))
         return Command(goto="ask_text")
 
     def ask_text(self, state: GuidedState) -> Go:
@@ -171,7 +153,7 @@ class Guide:
         return Command(goto="propose", update={"attributes": attributes})
 
     def propose(self, state: GuidedState) -> Go:
-        _say(f"{self.tools.reader.name} proposes descriptions.")
+        say(f"{self.tools.reader.name} proposes descriptions.")
         with closing(self.chat()) as chat:
             attributes = [self._described(chat, each, state) for each in state["attributes"]]
         return Command(goto="confirm", update={"attributes": attributes})
@@ -197,13 +179,13 @@ class Guide:
 
     def tradeoff(self, state: GuidedState) -> Go:
         if not state.get("auxiliary"):
-            _show(["that is estimated on a public file, and none was named"])
+            show(["that is estimated on a public file, and none was named"])
             return Command(goto="ask_budget")
         try:
             spec = draft(Proposal.model_validate(self._proposal(state)), self.tools.folder).spec
-            _show(tradeoff_lines(self.tools.tradeoff_of(spec, 1.0)))
+            show(tradeoff_lines(self.tools.tradeoff_of(spec, 1.0)))
         except QuantextError as error:
-            _show([str(error)])
+            show([str(error)])
         return Command(goto="ask_budget")
 
     # -- the spec -------------------------------------------------------------------------------
@@ -222,17 +204,17 @@ class Guide:
         if stands and not agreed(f"{path} stands already. Replace it?"):
             return Command(goto="ask_spec")
         try:
-            _show(self.tools.write_spec(path, stands, **self._proposal(state)).shown)
+            show(self.tools.write_spec(path, stands, **self._proposal(state)).shown)
         except QuantextError as error:
-            _show([str(error)])
+            show([str(error)])
             return Command(goto="ask_mended", update={"spec": ""})
         return Command(goto="check", update={"spec": path})
 
     def check(self, state: GuidedState) -> Go:
         try:
-            _show(promises(self.tools.check_release(state["spec"])))
+            show(promises(self.tools.check_release(state["spec"])))
         except QuantextError as error:
-            _show([str(error)])
+            show([str(error)])
             return Command(goto="ask_mended")
         return Command(goto="ask_preview")
 
@@ -246,75 +228,12 @@ class Guide:
 
     def preview(self, state: GuidedState) -> Go:
         try:
-            _show(self.tools.preview_release(state["spec"], 2).shown)
+            show(self.tools.preview_release(state["spec"], 2).shown)
         except QuantextError as error:
-            _show([str(error)])
+            show([str(error)])
         return Command(goto="ask_start")
 
-    # -- the run --------------------------------------------------------------------------------
-
-    def ask_start(self, _: GuidedState) -> Go:
-        return Command(
-            goto="start" if agreed("Start the release? Its draw is spent, whatever comes of it.") else END
-        )
-
-    def start(self, state: GuidedState) -> Go:
-        return self._begin(state, retry_failed=False)
-
-    def follow(self, state: GuidedState) -> Go:
-        folder = self.tools.path(state["workspace"])
-        writer = get_stream_writer()
-        while (found := background.standing(folder)).state == "running":
-            if found.step is not None:
-                writer(dict(found.step))
-            time.sleep(0.5)
-        if found.state in ("gate", "published"):
-            return Command(goto="audit" if found.state == "gate" else END)
-        _show([f"{folder}: {found.state}", *([found.reason] if found.reason else [])])
-        return Command(goto="ask_again")
-
-    def ask_again(self, state: GuidedState) -> Go:
-        if agreed("Go on with it? What is done is kept."):
-            found = background.standing(self.tools.path(state["workspace"]))
-            return self._begin(state, retry_failed=found.state == "failed" and found.counts.unverified > 0)
-        return Command(goto=END)
-
-    def audit(self, state: GuidedState) -> Go:
-        _say("It is done and waits at the gate. This is for you alone:")
-        _show(self.tools.explain_audit(state["workspace"]).shown)
-        return Command(goto="ask_publish")
-
-    def ask_publish(self, state: GuidedState) -> Go:
-        said = asked(
-            "Publish it? y, n, or r to write the texts that missed their target again.",
-            lambda said: None if said.lower() in ("y", "yes", "n", "no", "r") else "answer y, n or r",
-        ).lower()
-        if said == "r":
-            return self._begin(state, retry_failed=True)
-        if said in ("n", "no"):
-            _say(f"Not published. All is kept in {state['workspace']}: `quantext publish` can do it later.")
-            return Command(goto=END)
-        return Command(goto="publish")
-
-    def publish(self, state: GuidedState) -> Go:
-        try:
-            _say(f"Published: {self.tools.publish_release(state['workspace'], None).public['published']}")
-        except QuantextError as error:
-            _show([str(error)])
-        return Command(goto=END)
-
     # -- what the nodes share -------------------------------------------------------------------
-
-    def _begin(self, state: GuidedState, *, retry_failed: bool) -> Go:
-        named = state.get("workspace")
-        folder = self.tools.path(named) if named else default_workspace(self.tools.spec(state["spec"]))
-        try:
-            self.tools.start_release(state["spec"], str(folder), retry_failed)
-        except QuantextError as error:
-            if not (folder / "store.sqlite").is_file() or background.standing(folder).state != "running":
-                _show([str(error)])
-                return Command(goto=END)
-        return Command(goto="follow", update={"workspace": str(folder)})
 
     def _look_error(self, path: str) -> str | None:
         try:
@@ -339,11 +258,11 @@ class Guide:
         """The attribute with the model's proposal; as it is where the model gives none, or may not know."""
         names = {category["name"] for category in attribute["categories"]}
         if self.tools.reader.remote and not names <= self._public_categories(attribute["name"], state):
-            _say(f"{attribute['name']}: a remote model is not told categories of the private file alone.")
+            say(f"{attribute['name']}: a remote model is not told categories of the private file alone.")
             return attribute
         proposed = propose(chat, attribute, state["texts"])
         if proposed is None:
-            _say(f"{attribute['name']}: the model proposed nothing that can be used.")
+            say(f"{attribute['name']}: the model proposed nothing that can be used.")
         return proposed or attribute
 
     def _public_categories(self, name: str, state: GuidedState) -> set[str]:
@@ -369,11 +288,3 @@ class Guide:
         names = ("release" if number == 1 else f"release-{number}" for number in count(1))
         taken = self.tools.folder.joinpath
         return next(name for name in names if not taken(name).exists() and not taken(f"{name}.work").exists())
-
-
-def _say(text: str) -> None:
-    get_stream_writer()({"say": text})
-
-
-def _show(lines: Sequence[str]) -> None:
-    get_stream_writer()({"shown": list(lines)})
