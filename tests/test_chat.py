@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from releases import obedient, write_data
 from servers import Act, OpenAIServer
 
 from quantext_graph import background
+from quantext_graph.agent import ReleaseTools
 from quantext_graph.chat import Talk, hold
 from quantext_graph.records import open_table
 from quantext_graph.spec import ModelSpec
@@ -254,6 +256,40 @@ def test_a_model_that_fails_is_one_line_and_is_asked_again(chat: Chat) -> None:
     assert any("no access (401)" in line for line in person.shown)
     assert person.said[-1] == "Here I am."
     assert [m["content"] for m in chat.model.asked[-1]["messages"] if m["role"] == "user"] == ["Hello"]
+
+
+def test_a_person_may_stop_a_tool_and_go_on_talking(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look_at_file(self: ReleaseTools, path: str) -> None:
+        """Look."""
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReleaseTools, "look_at_file", look_at_file)
+    chat.model.acts.extend([calls("look_at_file", path="private.csv"), Act("What now?")])
+    person = chat.process(("", "Look."), ("", "Leave it."), ("", None))
+    assert "stopped" in person.saw
+    assert person.said[-1] == "What now?"
+    roles = [(m["role"], m["content"]) for m in chat.model.asked[-1]["messages"][1:]]
+    assert roles[2:] == [("tool", "stopped by the person"), ("user", "Leave it.")]
+
+
+def test_the_command_talks_on_standard_input_and_output(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quantext_graph.cli import main
+
+    write_data(chat.folder, 8)
+    monkeypatch.chdir(chat.folder)
+    monkeypatch.setattr("sys.stdin", io.StringIO("Look at public.csv\n"))
+    monkeypatch.setattr(
+        "sys.argv", ["quantext", "chat", "--model", "openai:tiny", "--base-url", chat.model.url]
+    )
+    chat.model.acts.extend([calls("look_at_file", path="public.csv"), Act("Nine [letters].")])
+    main()
+    said = capsys.readouterr().out
+    assert "what you type goes to openai:tiny" in said
+    assert "│ gender: female" in said
+    assert "Nine [letters]." in said
+    assert chat.results("look_at_file")[0]["rows"] == 23
 
 
 def test_arguments_that_no_tool_takes_are_told_to_the_model(chat: Chat) -> None:

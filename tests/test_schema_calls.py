@@ -1,0 +1,83 @@
+"""Tool calls by JSON schema: what the model is asked for, and what its steps become."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from servers import Act, OpenAIServer
+
+from quantext_graph.agent import Reader, release_tools
+from quantext_graph.faults import ModelUnavailable
+from quantext_graph.models import chat_model
+from quantext_graph.schema_calls import SchemaCalls
+from quantext_graph.spec import Models, ModelSpec
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture
+def caller(tmp_path: Path, server: OpenAIServer) -> Iterator[Any]:
+    chat = chat_model(ModelSpec(model="openai:tiny", base_url=server.url), Models())
+    yield SchemaCalls(chat=chat).bind_tools(release_tools(tmp_path, Reader("tiny", False)))
+    chat.close()
+
+
+def step(**fields: Any) -> Act:
+    return Act(json.dumps({"step": fields}))
+
+
+def test_words_and_calls_become_messages(caller: Any, server: OpenAIServer) -> None:
+    server.acts.extend([step(say="Which file?"), step(tool="look_at_file", arguments={"path": "posts.csv"})])
+    conversation = [SystemMessage("You help."), HumanMessage("Hello")]
+    said = caller.invoke(conversation)
+    assert (said.text, said.tool_calls) == ("Which file?", [])
+    called = caller.invoke(conversation)
+    assert called.tool_calls[0]["name"] == "look_at_file"
+    assert called.tool_calls[0]["args"] == {"path": "posts.csv"}
+    schema = server.asked[0]["response_format"]["json_schema"]["schema"]
+    names = {
+        field["properties"]["tool"]["const"] for name, field in schema["$defs"].items() if "Call_" in name
+    }
+    assert len(names) == 12
+    assert "publish_release" in names
+
+
+def test_a_model_is_told_what_it_did_and_what_came_of_it(caller: Any, server: OpenAIServer) -> None:
+    server.acts.append(step(say="It has 9 rows."))
+    call = {"name": "look_at_file", "args": {"path": "posts.csv"}, "id": "1", "type": "tool_call"}
+    caller.invoke(
+        [
+            SystemMessage("You help."),
+            HumanMessage("Look."),
+            AIMessage("", tool_calls=[call]),
+            ToolMessage('{"rows": 9}', tool_call_id="1", name="look_at_file"),
+        ]
+    )
+    system, person, did, result = server.asked[0]["messages"]
+    assert "- tradeoff: What a budget buys" in system["content"]
+    assert person["content"] == "Look."
+    assert json.loads(did["content"]) == {
+        "step": {"tool": "look_at_file", "arguments": {"path": "posts.csv"}}
+    }
+    assert result == {"role": "user", "content": 'Result of look_at_file: {"rows": 9}'}
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [Act("I would look at the file."), step(tool="remove_all", arguments={}), step(tool="tradeoff")],
+)
+def test_a_step_that_is_none_is_asked_for_once_more(caller: Any, server: OpenAIServer, nonsense: Act) -> None:
+    server.acts.extend([nonsense, step(say="Sorry.")])
+    assert caller.invoke([HumanMessage("Hello")]).text == "Sorry."
+    server.then = nonsense
+    with pytest.raises(ModelUnavailable, match="no step that can be used"):
+        caller.invoke([HumanMessage("Hello")])
