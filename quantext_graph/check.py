@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quantext_graph.accounting import Estimate, estimate
 from quantext_graph.card import guarantee
 from quantext_graph.job import Resources, refuse_private_auxiliary
 from quantext_graph.models import tracing_warning
@@ -14,24 +15,6 @@ from quantext_graph.spec import Spec
 from quantext_graph.spending import Spending, spending_of
 from quantext_graph.tools.leakage import Guarantees, guarantees
 from quantext_graph.tradeoff import Progress, TradeoffPoint, tradeoff
-
-SECONDS_A_CALL = 4.0
-"""What a call of the embedded 1.5B model took on two cores; other models have other speeds."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Model calls of a whole run: at least, and at most if every record needs every attempt."""
-
-    calls: int
-    calls_at_most: int
-    seconds: float | None
-
-    def line(self) -> str:
-        said = f"between {self.calls} and {self.calls_at_most} model calls"
-        if self.seconds is None:
-            return said
-        return f"{said}, about {max(1, round(self.seconds / 60))} minutes or more on two cores"
 
 
 @dataclass(frozen=True)
@@ -59,7 +42,7 @@ class Check:
             "secrets": [
                 {"secret": title, **asdict(leakage)} for title, leakage in self.guarantees.secrets.items()
             ],
-            "estimate": asdict(self.estimate),
+            "estimate": self.estimate.to_json(),
             "ledger": self.spending.to_json(),
             "warnings": list(self.warnings),
         }
@@ -89,6 +72,7 @@ def check(spec: Spec) -> Check:
     )
     texts, codes = Resources(spec).auxiliary
     refuse_private_auxiliary(spec, source, texts)
+    characters = sum(len(record.text) for record in source) / len(source)
     found = guarantees(spec, len(source), codes)
     warnings = [*source.table.warnings, *found.notes]
     if (warning := tracing_warning()) is not None:
@@ -101,23 +85,10 @@ def check(spec: Spec) -> Check:
         auxiliary=len(texts),
         dropped=dict(source.dropped),
         guarantees=found,
-        estimate=estimate(spec, len(source)),
-        spending=spending_of(spec, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
+        estimate=estimate(spec, len(source), characters=characters, public=texts),
+        spending=spending_of(spec, source, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
         warnings=tuple(warnings),
     )
-
-
-def estimate(spec: Spec, n: int) -> Estimate:
-    """Calls of one label (where a model labels), one extraction and the attempts of every record."""
-    by_model = any(
-        not a.by_column and (a.labels in ("llm", "both") or (a.labels == "auto")) for a in spec.attributes
-    )
-    label = n * by_model
-    attempts = spec.limits.attempts + 1
-    least = label + 2 * n
-    most = label + n + 2 * n * attempts
-    embedded = spec.models.chat.model.startswith("embedded:")
-    return Estimate(least, most, least * SECONDS_A_CALL if embedded else None)
 
 
 def check_tradeoff(

@@ -142,7 +142,7 @@ class Job:
         folder = Path(context.workspace) if context.workspace else default_workspace(spec)
         workspace = open_or_create(folder, spec)
         output = Path(context.output) if context.output else spec.output.path
-        with workspace.locked():
+        with workspace.locked(stage=True):
             try:
                 yield cls(
                     spec, workspace, output, resources, runtime.stream_writer, lambda: runtime.drain_requested

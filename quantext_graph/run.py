@@ -18,12 +18,13 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
+from quantext_graph.accounting import spent
 from quantext_graph.graph import build_graph
 from quantext_graph.job import Resources, default_workspace
 from quantext_graph.publish import publish as publish_folder
 from quantext_graph.spec import QuantextError, Spec
 from quantext_graph.state import Progress, ReleaseContext
-from quantext_graph.store import Counts, one_line
+from quantext_graph.store import Counts, Failure, one_line
 from quantext_graph.workspace import Workspace, lock, private_file
 
 Listener = Callable[[dict[str, Any]], None]
@@ -163,6 +164,24 @@ def status(workspace: Path) -> Counts:
     opened = Workspace.open(workspace)
     try:
         return opened.store.counts()
+    finally:
+        opened.close()
+
+
+def failures(workspace: Path) -> list[Failure]:
+    """Records that a step failed on, with the reasons; reads only. Private."""
+    opened = Workspace.open(workspace)
+    try:
+        return list(opened.store.failures())
+    finally:
+        opened.close()
+
+
+def usage(workspace: Path) -> list[dict[str, Any]]:
+    """Calls, tokens, seconds and money so far by step and model, retries included; reads only."""
+    opened = Workspace.open(workspace)
+    try:
+        return spent(opened.spec, opened.store.usage())
     finally:
         opened.close()
 

@@ -187,10 +187,19 @@ class Mechanism(_Model):
         return self
 
 
+class Price(_Model):
+    """What a million tokens cost, read and written, in any currency."""
+
+    input: float = Field(0.0, ge=0, allow_inf_nan=False)
+    output: float = Field(0.0, ge=0, allow_inf_nan=False)
+
+
 class ModelSpec(_Model):
     """A model by LangChain's `provider:model` convention, with what its client needs.
 
-    `context` is the number of tokens its window holds, where the program cannot find out.
+    `context` is the number of tokens its window holds, where the program cannot find out. Several
+    addresses in `base_url` share the work. `price` and `tokens_per_second` (written by all calls
+    together) make `check` say what a release costs and takes.
     """
 
     model: str
@@ -200,6 +209,8 @@ class ModelSpec(_Model):
     timeout: float | None = Field(None, gt=0)
     context: int | None = Field(None, ge=256)
     api_key_env: str | None = None
+    price: Price | None = None
+    tokens_per_second: float | None = Field(None, gt=0, allow_inf_nan=False)
 
 
 def _model(value: Any) -> Any:

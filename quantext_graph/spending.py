@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quantext_graph.ledger import Entry, Ledger, NearCopy
-from quantext_graph.records import open_table, read_source
+from quantext_graph.records import Records, open_table
 from quantext_graph.spec import Spec
 
 
@@ -74,16 +74,12 @@ def spending(data: Path, text: str | None = None) -> Spending:
     return _look_up(data, (text for text in texts if text is not None and text.strip()))
 
 
-def spending_of(spec: Spec, *, adding: float | None = None, cap_nats: float | None = None) -> Spending:
-    """Look up the private set of a spec, the records that a release would take in."""
-    return _look_up(spec.data.path, _texts(spec), adding=adding, cap_nats=cap_nats)
-
-
-def _texts(spec: Spec) -> Iterator[str]:
-    for record in read_source(
-        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-    ):
-        yield record.text
+def spending_of(
+    spec: Spec, records: Records, *, adding: float | None = None, cap_nats: float | None = None
+) -> Spending:
+    """Look up the private set of a spec by the records that a release would take in."""
+    texts = (record.text for record in records)
+    return _look_up(spec.data.path, texts, adding=adding, cap_nats=cap_nats)
 
 
 def _look_up(data: Path, texts: Iterator[str], **adding: float | None) -> Spending:

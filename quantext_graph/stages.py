@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
+from quantext_graph.accounting import remember_speed
 from quantext_graph.faults import Halted
 from quantext_graph.job import Job, refuse_private_auxiliary
 from quantext_graph.ledger import Ledger
@@ -101,7 +103,7 @@ def _pass(
 def _timed(store: Store, stage: str) -> Iterator[None]:
     """Add what this process spends on a pass to the private report, and commit whatever comes: wall
     and CPU seconds, an embedded model's included."""
-    wall, cpu = time.monotonic(), time.process_time()
+    wall, cpu, calls = time.monotonic(), time.process_time(), _calls(store)
     try:
         yield
     finally:
@@ -113,6 +115,18 @@ def _timed(store: Store, stage: str) -> Iterator[None]:
         }
         store.set_meta("seconds", spent)
         store.commit()
+        made = _calls(store) - calls
+        for model, share in made.most_common(1):
+            if share > made.total() / 2:
+                remember_speed(model, made.total(), time.monotonic() - wall)
+
+
+def _calls(store: Store) -> Counter[str]:
+    """Calls so far by model."""
+    calls: Counter[str] = Counter()
+    for row in store.usage():
+        calls[row["model"]] += row["calls"]
+    return calls
 
 
 def match_assign(job: Job) -> Progress:

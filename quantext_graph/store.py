@@ -64,6 +64,15 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A record that a step failed on: its row in the data set and why, in words that hold no text."""
+
+    row: int
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Counts:
     """How far a run is; what `quantext status --json` prints."""
 
@@ -157,6 +166,21 @@ class Store:
         with self._reading() as db:
             rows = db.execute("SELECT reason, count(*) FROM labels WHERE reason != '' GROUP BY reason")
             return dict(rows.fetchall())
+
+    def failures(self) -> Iterator[Failure]:
+        """Records that a step failed on so far, with the reasons, in order of row; private."""
+        query = (
+            "SELECT r.id, r.row, coalesce(l.reason, ''), coalesce(w.verified, 1), w.detail FROM records r "
+            "LEFT JOIN labels l ON l.id = r.id LEFT JOIN rewrites w ON w.id = r.id WHERE r.id > ? AND "
+            "(l.reason != '' OR w.verified = 0)"
+        )
+        for _, row, reason, verified, detail in self._pages(query):
+            if reason:
+                yield Failure(row, "label", reason)
+            if not verified:
+                attempts = json.loads(detail)["attempts"]
+                missed = dict.fromkeys(reason for attempt in attempts for reason in attempt["failures"])
+                yield Failure(row, "rewrite", ", ".join(missed))
 
     # -- the draw -------------------------------------------------------------------------------
 

@@ -76,9 +76,9 @@ class Workspace:
         self.store.close()
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the workspace for this run; see `lock`."""
-        with lock(self.folder):
+    def locked(self, *, stage: bool = False) -> Iterator[None]:
+        """Hold the workspace; see `lock`."""
+        with lock(self.folder, stage=stage):
             yield
 
     def write_private(self, name: str, content: str) -> Path:
@@ -92,14 +92,14 @@ class Workspace:
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold a workspace for this run. What the run calls while it holds it may ask again.
+def lock(folder: Path, *, stage: bool = False) -> Iterator[None]:
+    """Hold a workspace for this run. A stage of a run that holds it already need not wait for it.
 
     Raises:
         WorkspaceError: with the pid of the process that holds it.
     """
     place = folder.resolve()
-    if place in _held.get():
+    if stage and place in _held.get():
         yield
         return
     with one_line(folder):

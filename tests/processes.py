@@ -11,8 +11,8 @@ from typing import Any
 
 
 def start(spec: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-    """`quantext` with these arguments, beside the spec."""
-    command = [sys.executable, "-m", "quantext_graph", *arguments, "--yes"]
+    """`quantext` with these arguments, in the folder of the spec."""
+    command = [sys.executable, "-m", "quantext_graph", *arguments]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=spec.parent, **options
     )

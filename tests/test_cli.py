@@ -81,7 +81,11 @@ def test_status_counts(tmp_path: Path, shell: Shell) -> None:
     code, out, _ = shell("status", tmp_path / "release.work", "--json")
     assert code == 0
     expected = {"stage": "gate", "n": 8, "labeled": 8, "rewritten": 8, "verified": 8, "unverified": 0}
-    assert json.loads(out) == expected
+    found = json.loads(out)
+    assert {key: found[key] for key in expected} == expected
+    steps = {row["step"]: row["calls"] for row in found["usage"]}
+    assert steps["extract"] == 8
+    assert set(steps) == {"label", "extract", "rewrite", "verify"}
 
 
 def test_release_waits_at_the_gate_where_nobody_can_answer(tmp_path: Path, shell: Shell) -> None:

@@ -180,7 +180,7 @@ def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path)
         write_data(tmp_path, 400)
         spec = write_spec(tmp_path, server.url, limits={"concurrency": 4})
         workspace = tmp_path / "release.work"
-        process = start(spec, "release", str(spec))
+        process = start(spec, "release", str(spec), "--yes")
         draws, kills = set(), 0
         while kills < 10:
             wait_for_some_work(workspace, process, chance.uniform(0.05, 0.5))
@@ -193,7 +193,7 @@ def test_killed_ten_times_it_ends_with_every_record_and_one_draw(tmp_path: Path)
             if (draw := opened.store.meta("draw")) is not None:
                 draws.add(json.dumps(draw))
             opened.close()
-            process = start(spec, "resume", str(workspace))
+            process = start(spec, "resume", str(workspace), "--yes")
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert kills == 10
@@ -208,7 +208,7 @@ def test_a_stopped_run_keeps_what_was_in_work_and_goes_on(tmp_path: Path, number
         write_data(tmp_path, 60)
         spec = write_spec(tmp_path, server.url)
         workspace = tmp_path / "release.work"
-        process = start(spec, "release", str(spec))
+        process = start(spec, "release", str(spec), "--yes")
         wait_for_some_work(workspace, process, 0.3)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
@@ -216,7 +216,7 @@ def test_a_stopped_run_keeps_what_was_in_work_and_goes_on(tmp_path: Path, number
         assert "quantext resume" in errors
         before = status(workspace)
         assert before.labeled > 0
-        second = start(spec, "resume", str(workspace))
+        second = start(spec, "resume", str(workspace), "--yes")
         _, errors = second.communicate(timeout=120)
         assert second.returncode == 0, errors
         # A text is labelled, verified and judged: what was labelled is not labelled again.
