@@ -69,25 +69,25 @@ class Conversation:
         return self._go_on(None if state.next else {}, pending=bool(state.interrupts))
 
     def _go_on(self, given: Any, *, pending: bool = False) -> bool:
-        """Run until nothing is asked; False where the person has left."""
-        while True:
-            if not pending and not self._stream(given):
-                return True
-            pending = False
-            asked = self.graph.get_state(self.config).interrupts
-            if not asked:
-                return True
-            answer = self._answer(asked[0].value)
-            if answer is None:
-                return False
-            given = Command(resume=answer)
+        """Run until nothing is asked; False where the person has left. Nothing of it is traced."""
+        with tracing_context(enabled=False):
+            while True:
+                if not pending and not self._stream(given):
+                    return True
+                pending = False
+                asked = self.graph.get_state(self.config).interrupts
+                if not asked:
+                    return True
+                answer = self._answer(asked[0].value)
+                if answer is None:
+                    return False
+                given = Command(resume=answer)
 
     def _stream(self, given: Any) -> bool:
         """False where it was stopped or the model failed; that is said."""
         try:
-            with tracing_context(enabled=False):
-                for mode, chunk in self.graph.stream(given, self.config, stream_mode=["updates", "custom"]):
-                    self._tell(mode, chunk)
+            for mode, chunk in self.graph.stream(given, self.config, stream_mode=["updates", "custom"]):
+                self._tell(mode, chunk)
         except KeyboardInterrupt:
             self._abandon()
             self.person.show(["stopped; a run in the background goes on"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.tracers.langchain import wait_for_all_tracers
 from people import ScriptedPerson
 from releases import obedient, write_data
 from servers import Act, OpenAIServer
@@ -78,13 +79,16 @@ class Chat:
 @pytest.fixture
 def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
     monkeypatch.setenv("QUANTEXT_CHATS", str(tmp_path / "private" / "chats.sqlite"))
-    monkeypatch.setenv("LANGSMITH_TRACING", "true")  # nothing of a chat may be traced
-    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr("quantext_graph.tradeoff.POOL", 2000)
-    with OpenAIServer() as model:
+    with OpenAIServer() as model, OpenAIServer() as tracer:
         port = str(model.port)
         monkeypatch.setattr("quantext_graph.connect.is_loopback", lambda url: port not in url)
+        monkeypatch.setenv("LANGSMITH_TRACING", "true")
+        monkeypatch.setenv("LANGSMITH_API_KEY", "key")
+        monkeypatch.setenv("LANGSMITH_ENDPOINT", tracer.url)
         yield Chat(tmp_path, model)
+        wait_for_all_tracers()
+        assert tracer.raw == []  # nothing of a chat is traced, whatever the environment asks for
 
 
 def proposal(rewriter: str, **more: Any) -> dict[str, Any]:
