@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from quantext_graph.run import Run
 from quantext_graph.spec import QuantextError
 
 COMMAND = [sys.executable, "-m", "quantext_graph", "mcp"]
+README = Path(__file__).parents[1] / "README.md"
 WORK = {"workspace": "release.work"}
 
 
@@ -68,9 +70,12 @@ class Steps:
 
 async def test_over_stdio_from_a_file_to_a_published_release(tmp_path: Path) -> None:
     person, steps = Person({"approve": True}), Steps()
-    parameters = StdioServerParameters(
-        command=COMMAND[0], args=COMMAND[1:], cwd=tmp_path, env=dict(os.environ)
+    (shown,) = re.findall(
+        r"^```json\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
+    server = json.loads(shown)["mcpServers"]["quantext"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    parameters = StdioServerParameters(**server, cwd=tmp_path, env={**os.environ, "PATH": path})
     with obedient(seconds=0.05) as models:
         small_release(tmp_path, models.url, n=40)
         async with Client(parameters, elicitation_callback=person) as client:

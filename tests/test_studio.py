@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -95,12 +96,22 @@ def test_a_release_by_the_servers_api(tmp_path: Path) -> None:
             thread, "release", command={"resume": {"approve": True}}, context=context
         )
         assert done["quantext"]["decision"] == "approved"
+        exec(_readme().replace("http://127.0.0.1:2024", url))
+    assert len(list(open_table(tmp_path / "third" / "data.csv"))) == 12
     assert len(list(open_table(tmp_path / "release" / "data.csv"))) == 12
     log = (tmp_path / "server.log").read_text()
     assert "Case 1 is" not in log
     assert "patient who lives" not in log
     for kept in (tmp_path / ".langgraph_api").rglob("*"):
         assert not kept.is_file() or b"patient who lives" not in kept.read_bytes()
+
+
+def _readme() -> str:
+    """What the README shows for the SDK."""
+    text = (TOP / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (shown,) = [block for block in blocks if "langgraph_sdk" in block]
+    return str(shown)
 
 
 def test_a_spec_that_is_not_there_is_said_by_the_api(tmp_path: Path) -> None:
