@@ -455,7 +455,8 @@ def _fetch_model(model: ModelSpec) -> None:
 def main() -> None:
     """Entry point: one line for what a user can mend, exit codes as the documentation says."""
     try:
-        app(standalone_mode=False)
+        if app(standalone_mode=False) == 130:  # what typer makes of Ctrl-C
+            raise KeyboardInterrupt
     except QuantextError as error:
         terminal.fail(str(error))
         sys.exit(error.exit_code)
