@@ -37,6 +37,7 @@ class Resources:
         self._guard = threading.RLock()
         self._given = {"chat": chat, "verify": verify}
         self._opened: dict[str, ChatModel] = {}
+        self._kept: dict[str, Any] = {}
         self._kit: Kit | None = None
 
     @cached_property
@@ -81,6 +82,18 @@ class Resources:
                 )
             return self._kit
 
+    @property
+    def given(self) -> bool:
+        """Whether a model came from outside, and so lives in this process alone."""
+        return any(model is not None for model in self._given.values())
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives the first time, kept under `name` and closed with the rest."""
+        with self._guard:
+            if name not in self._kept:
+                self._kept[name] = make()
+            return self._kept[name]
+
     def halt(self, halting: bool) -> None:
         """Whether calls of the models opened here give up on a server that does not answer. Models that
         came from outside are their owner's."""
@@ -88,8 +101,9 @@ class Resources:
             model.halt(halting)
 
     def close(self) -> None:
-        for model in self._opened.values():
-            model.close()
+        for kept in [*self._kept.values(), *self._opened.values()]:
+            kept.close()
+        self._kept.clear()
         self._opened.clear()
         self._kit = None
 

@@ -235,11 +235,12 @@ class Models(_Model):
 
 
 class Limits(_Model):
-    """What a run may spend and what it must reach."""
+    """What a run may spend and what it must reach. `workers` are Ray's (`executor: ray`)."""
 
     attempts: int = Field(3, ge=1, le=20)
     candidates: int = Field(1, ge=1, le=16)
     concurrency: int = Field(8, ge=1, le=1024)
+    workers: int = Field(2, ge=1, le=256)
     min_verified: float = Field(0.8, ge=0, le=1)
     on_missing: Literal["error", "drop"] = "error"
     requests_per_minute: float | None = Field(None, gt=0)
@@ -265,6 +266,7 @@ class Spec(_Model):
     models: Models = Models()
     limits: Limits = Limits()
     output: Output = Output()
+    executor: Literal["threads", "ray"] = "threads"
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -9,9 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-from langsmith import tracing_context
+from typing import Any
 
 from quantext_graph.accounting import remember_speed
 from quantext_graph.faults import Halted
@@ -19,17 +17,14 @@ from quantext_graph.job import Job, refuse_private_auxiliary
 from quantext_graph.ledger import Ledger
 from quantext_graph.passes import run_pass
 from quantext_graph.private_report import figures
-from quantext_graph.record_graph import RecordState, build_record_graph
+from quantext_graph.ray_workers import RayWorkers
+from quantext_graph.record_work import Step, Written, work
 from quantext_graph.records import read_source
 from quantext_graph.spec import QuantextError
 from quantext_graph.state import Progress
 from quantext_graph.steps.label import Labels
-from quantext_graph.steps.label import label as label_text
-from quantext_graph.store import Rewrite, Store, StoredRecord
+from quantext_graph.store import Store, StoredRecord
 from quantext_graph.tools.quantize import quantize_records
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class NotEnoughVerified(QuantextError):
@@ -64,12 +59,6 @@ def label(job: Job) -> Progress:
     done = store.counts().labeled
     kit = None if all(attribute.by_column for attribute in spec.attributes) else job.kit
 
-    def work(record: StoredRecord) -> tuple[StoredRecord, Labels | None]:
-        if kit is None:
-            return record, None
-        with tracing_context(enabled=False):
-            return record, label_text(kit, record.text, record.known)
-
     def keep(result: tuple[StoredRecord, Labels | None]) -> None:
         nonlocal done
         record, labels = result
@@ -83,20 +72,41 @@ def label(job: Job) -> Progress:
 
     job.emit({"stage": "label", "done": done, "total": n})
     with _timed(store, "label"):
-        _pass(job, store.unlabelled(), work, keep)
+        if kit is None:
+            run_pass(store.unlabelled(), lambda r: (r, None), keep, workers=1, stop=job.stop, idle=job.idle)
+        else:
+            _pass(job, "label", store.unlabelled(), keep)
     return {"n": n, "labeled": done}
 
 
-def _pass(
-    job: Job, items: Iterable[Item], work: Callable[[Item], Result], keep: Callable[[Result], None]
-) -> None:
-    """One pass over the records that are left. A run told to stop does not wait for a server that is away."""
-    workers = job.spec.limits.concurrency
+def _pass(job: Job, step: Step, items: Iterable[Any], keep: Callable[[Any], None]) -> None:
+    """One pass over the records that are left, in threads or on Ray. A run told to stop does not wait
+    for a server that is away."""
+    spec = job.spec
     try:
-        run_pass(items, work, keep, workers=workers, stop=job.stop, idle=job.idle)
+        if spec.executor == "ray":
+            _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
+        else:
+            done, workers = work(step, job.kit), spec.limits.concurrency
+            run_pass(items, done, keep, workers=workers, stop=job.stop, idle=job.idle)
     except Halted:
         if not job.stop():
             raise
+
+
+def _ray_workers(job: Job) -> RayWorkers:
+    if job.resources.given:
+        raise QuantextError(
+            "executor: ray: a model that was made in this process cannot go to workers; "
+            "name it in the spec, or leave `executor: threads`"
+        )
+
+    def make() -> RayWorkers:
+        texts, codes = job.resources.auxiliary
+        return RayWorkers(job.spec, list(zip(texts, map(tuple, codes.tolist()), strict=True)))
+
+    workers: RayWorkers = job.resources.once("ray", make)
+    return workers
 
 
 @contextmanager
@@ -157,29 +167,12 @@ def rewrite(job: Job) -> Progress:
     store.set_meta("stage", "rewrite")
     before = store.counts()
     done, verified = before.rewritten, before.verified
-    graph = build_record_graph()
 
-    def work(item: tuple[int, str, tuple[int, ...], tuple[int, ...]]) -> tuple[Rewrite, RecordState]:
-        id_, text, labels, target = item
-        given: RecordState = {"record": id_, "text": text, "labels": labels, "target": target}
-        with tracing_context(enabled=False):
-            state: Any = graph.invoke(given, context=kit)
-        result = state["result"]
-        detail = {
-            "snippets": list(state["snippets"]),
-            "fallback": result.fallback,
-            "attempts": [
-                {"text": a.text, "on_target": a.on_target, "failures": list(a.failures)}
-                for a in state["attempts"]
-            ],
-        }
-        return Rewrite(id_, result.text, result.on_target, detail), state
-
-    def keep(result: tuple[Rewrite, RecordState]) -> None:
+    def keep(result: Written) -> None:
         nonlocal done, verified
-        written, state = result
+        written, spent = result
         store.put_rewrite(written)
-        for step, usage in state["usage"]:
+        for step, usage in spent:
             model = kit.verify.name if step == "verify" else kit.chat.name
             store.add_usage(step, model, usage)
         done += 1
@@ -188,7 +181,7 @@ def rewrite(job: Job) -> Progress:
 
     job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
     with _timed(store, "rewrite"):
-        _pass(job, store.unwritten(), work, keep)
+        _pass(job, "rewrite", store.unwritten(), keep)
     return {"rewritten": done, "verified": verified, "unverified": done - verified}
 
 
