@@ -1,6 +1,6 @@
 """Attack errors and utility of releases of the real tweets, with columns as labels and no LLM.
 
-    python tests/benchmarks/audit_figures.py --data DIR [--repeats 3]
+    python tests/benchmarks/audit_figures.py --data DIR [--repeats 3] [--mechanism-aware]
 
 DIR holds `stance/tweet.csv` (SemEval-2016 Task 6). Released texts are simulated by real tweets that
 carry the target. Each repeat takes 1,000 private tweets whose share of FAVOR is uniform on [5 %, 55 %],
@@ -47,17 +47,9 @@ COLUMNS = (
 
 def one_repeat(texts, codes, points, spec, rng):
     """{release: a row of COLUMNS, errors for each of the two secrets} of one private set."""
-    order = rng.permutation(len(codes))
-    pool, public = order[:3000], order[3000:]
-    favor = codes[pool, 1] == spec.attribute("Stance").code("FAVOR")
+    private, pool, public = parts(codes, spec, rng)
+    n = len(private)
     columns = np.eye(np.prod(spec.sizes))[np.ravel_multi_index(codes.T, spec.sizes)]
-    n, share = 1000, rng.uniform(0.05, 0.55)
-    private = np.concatenate(
-        [
-            rng.choice(pool[favor], round(share * n), replace=False),
-            rng.choice(pool[~favor], n - round(share * n), replace=False),
-        ]
-    )
     secrets = attacked_secrets(spec, codes[private], codes[public])
     rows = {}
     for name, mechanism in RELEASES.items():
@@ -65,20 +57,10 @@ def one_repeat(texts, codes, points, spec, rng):
         chosen = targets = rng.permutation(private)[:size]
         attacks, gain = [], [np.nan]
         if mechanism is not None:
-            drawn = quantize(
-                codes[private],
-                spec.sizes,
-                auxiliary=codes[public],
-                secrets=[secret.event for secret in secrets],
-                rng=rng,
-                **mechanism,
+            targets, attacks = drawn_and_attacked(
+                mechanism, codes[private], codes[public], spec, secrets, rng
             )
-            targets = drawn.assigned
             chosen = carrying(targets, codes, pool, rng)
-            attacks = mechanism_aware_attack(
-                MechanismParameters(**mechanism), drawn.rule, drawn.choice, secrets, n=n,
-                auxiliary=codes[public], rng=rng,
-            )  # fmt: skip
             found, _ = residual_attack([texts[i] for i in chosen], targets, codes[private], NAMES, rng=rng)
             gain = [100 * (each.estimate - each.detail["base_rate"]) for each in found]
         counted = counting_attack(codes[chosen], secrets, by="columns")
@@ -112,6 +94,62 @@ def one_repeat(texts, codes, points, spec, rng):
     return rows
 
 
+def parts(codes, spec, rng):
+    """Rows of the private set, of the 3,000 it is taken from, and of the 1,870 auxiliary ones."""
+    order = rng.permutation(len(codes))
+    pool, public = order[:3000], order[3000:]
+    favor = codes[pool, 1] == spec.attribute("Stance").code("FAVOR")
+    n, share = 1000, rng.uniform(0.05, 0.55)
+    private = np.concatenate(
+        [
+            rng.choice(pool[favor], round(share * n), replace=False),
+            rng.choice(pool[~favor], n - round(share * n), replace=False),
+        ]
+    )
+    return private, pool, public
+
+
+def drawn_and_attacked(mechanism, private, public, spec, secrets, rng):
+    """The target of each record, and what the mechanism-aware attacker makes of the draw."""
+    drawn = quantize(
+        private,
+        spec.sizes,
+        auxiliary=public,
+        secrets=[secret.event for secret in secrets],
+        rng=rng,
+        **mechanism,
+    )
+    attacks = mechanism_aware_attack(
+        MechanismParameters(**mechanism),
+        drawn.rule,
+        drawn.choice,
+        secrets,
+        n=len(private),
+        auxiliary=public,
+        rng=rng,
+    )
+    return drawn.assigned, attacks
+
+
+def mechanism_aware_gain(codes, spec, repeats):
+    """Print what the mechanism-aware attacker's error is beside its own guess, over paired repeats."""
+    print("release".ljust(17), "secret".ljust(9), "  error   prior    gain  (s.e.)")
+    gains = {name: [] for name, mechanism in RELEASES.items() if mechanism}
+    for seed in range(repeats):
+        rng = np.random.default_rng(100 + seed)
+        private, _, public = parts(codes, spec, rng)
+        secrets = attacked_secrets(spec, codes[private], codes[public])
+        for name in gains:
+            mechanism = RELEASES[name]
+            _, attacks = drawn_and_attacked(mechanism, codes[private], codes[public], spec, secrets, rng)
+            gains[name].append([(each.error, each.prior_error) for each in attacks])
+    for name, rows in gains.items():
+        for secret, (error, prior) in zip(spec.secrets, np.array(rows).transpose(1, 2, 0), strict=True):
+            noise = (prior - error).std(ddof=1) / np.sqrt(repeats)
+            figures = f"{error.mean():7.4f} {prior.mean():7.4f} {(prior - error).mean():+7.4f} {noise:8.4f}"
+            print(name.ljust(17), secret.title.ljust(9), figures)
+
+
 def carrying(targets, codes, pool, rng):
     """For each target the index of a tweet that carries it; of one that misses least, where none does."""
     found = np.empty(len(targets), dtype=int)
@@ -128,6 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--mechanism-aware", action="store_true", help="that attack alone, with its noise")
     arguments = parser.parse_args()
     with (arguments.data / "stance" / "tweet.csv").open(encoding="utf-8", newline="") as file:
         tweets = list(csv.DictReader(file))
@@ -143,6 +182,9 @@ def main() -> None:
         }
     )
     codes = np.array([[categories[name].index(tweet[name]) for name in NAMES] for tweet in tweets])
+    if arguments.mechanism_aware:
+        mechanism_aware_gain(codes, spec, arguments.repeats)
+        return
     texts = [tweet["Tweet"] for tweet in tweets]
     points = np.array(WordLlamaEmbeddings().embed_documents(texts))
     repeats = [
