@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from people import ScriptedPerson
-from releases import obedient, write_data
+from releases import obedient, small_release, write_data
 from servers import Act, OpenAIServer
 
 from quantext_graph import background
@@ -27,11 +27,11 @@ from quantext_graph.workspace import Workspace
 _numbers = count()
 
 
-def calls(name: str, **arguments: Any) -> Act:
-    """The model calls a tool."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    call = {"id": f"call_{next(_numbers)}", "type": "function", "function": function}
-    return Act(finish="tool_calls", message={"content": None, "tool_calls": [call]})
+def calls(name: str, *each: dict[str, Any], **arguments: Any) -> Act:
+    """The model calls a tool, or calls it with `each` of several arguments at once."""
+    functions = [{"name": name, "arguments": json.dumps(given)} for given in each or (arguments,)]
+    made = [{"id": f"call_{next(_numbers)}", "type": "function", "function": each} for each in functions]
+    return Act(finish="tool_calls", message={"content": None, "tool_calls": made})
 
 
 class Crash(BaseException):
@@ -252,6 +252,41 @@ def test_a_spec_that_stands_is_replaced_only_when_the_person_agrees(chat: Chat) 
     )
     chat.process(("", "Write it after all."), ("Replace the spec", "y"), ("", None))
     assert "share of diabetes" in spec.read_text(encoding="utf-8")
+
+
+def test_several_releases_at_once_each_with_its_own_approval(chat: Chat) -> None:
+    names = ("first", "second", "third")
+    with obedient(seconds=0.2) as rewriter:
+        for name in names:
+            (chat.folder / name).mkdir()
+            small_release(chat.folder / name, rewriter.url, n=30)
+        chat.model.acts.extend(
+            [
+                calls("start_release", *({"spec": f"{name}/spec.yaml"} for name in names)),
+                Act("Two run."),
+                calls("list_releases"),
+                calls("cancel_release", *({"workspace": f"{name}/release.work"} for name in names[::2])),
+                Act("Both are stopped."),
+            ]
+        )
+        person = chat.process(
+            ("", "Start all three."),
+            ("Start it?", "y"),
+            ("Start it?", "n"),
+            ("Why not?", "not that one"),
+            ("Start it?", "y"),
+            ("", "Stop them."),
+            ("", None),
+        )
+    assert person.said[-1] == "Both are stopped."
+    (listed,) = chat.results("list_releases")
+    assert [(Path(run["workspace"]).parent.name, run["state"]) for run in listed["releases"]] == [
+        ("first", "running"),
+        ("third", "running"),
+    ]
+    assert [run["state"] for run in chat.results("cancel_release")] == ["stopped", "stopped"]
+    told = [m["content"] for m in chat.model.asked[1]["messages"] if m["role"] == "tool"]
+    assert sum("not that one" in words for words in told) == 1
 
 
 def test_a_model_that_fails_is_one_line_and_is_asked_again(chat: Chat) -> None:

@@ -6,16 +6,18 @@ import csv
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from people import ScriptedPerson
+from people import Said, ScriptedPerson
 from releases import obedient, write_data
 from servers import Act, OpenAIServer
 
+from quantext_graph import background
 from quantext_graph.agent import Reader, ReleaseTools
-from quantext_graph.chat import conversations
+from quantext_graph.chat import Talk, conversations, hold
 from quantext_graph.conversation import Conversation
 from quantext_graph.guided import build_guide
 from quantext_graph.models import ChatModel, chat_model
@@ -44,7 +46,7 @@ class Guided:
     def chat(self) -> ChatModel:
         return chat_model(self._reference, Models())
 
-    def go(self, *answers: tuple[str, str | None]) -> tuple[ScriptedPerson, bool]:
+    def go(self, *answers: tuple[str, Said]) -> tuple[ScriptedPerson, bool]:
         person = ScriptedPerson(*answers)
         with conversations(self.store) as saver:
             graph = build_guide(self.tools, self.chat, saver, settings=self.settings)
@@ -184,8 +186,63 @@ def test_a_model_that_is_not_there_is_one_line_and_the_chat_goes_on_later(guided
     guided.go(("gender: what it is about", None))
 
 
+def test_a_file_that_does_not_fit_is_mended_and_checked_again(guided: Guided) -> None:
+    path = guided.folder / "private.csv"
+    sound = path.read_text(encoding="utf-8")
+    path.write_text(sound + "24,\n", encoding="utf-8")
+
+    def mend() -> str:
+        path.write_text(sound, encoding="utf-8")
+        return ""
+
+    person, _ = guided.go(
+        *UP_TO_SPEC,
+        ("How many nats", ""),
+        ("Where shall", ""),
+        ("then press Enter", ""),
+        ("then press Enter", mend),
+        ("two records", "n"),
+        ("Start the release?", "n"),
+    )
+    assert person.saw.count("row 25: no text") == 2
+
+
+def test_a_run_that_stopped_is_gone_on_with_when_the_person_likes(
+    guided: Guided, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a process that dies at once."""
+    begun: list[tuple[str, ...]] = []
+    monkeypatch.setattr(background, "_spawn", lambda folder, *options: begun.append(options))
+    person, ended = guided.go(
+        *UP_TO_SPEC,
+        ("How many nats", ""),
+        ("Where shall", ""),
+        ("two records", "n"),
+        ("Start the release?", "y"),
+        ("Go on with it?", "y"),
+        ("Go on with it?", None),
+    )
+    assert not ended
+    assert begun == [(), ()]
+    assert "release.work: stopped" in person.saw
+    assert guided.go(("Go on with it?", "n"))[1]
+
+
+def test_the_embedded_model_is_not_loaded_before_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUANTEXT_CHATS", str(tmp_path / "chats.sqlite"))
+    write_data(tmp_path, 8)
+    talk = Talk(ModelSpec(model="embedded:no-such-model"), tmp_path)
+    assert talk.is_guided
+    person = ScriptedPerson(("Which file do you want", "private.csv"), ("public file", None))
+    hold(talk, person)
+    hold(talk, ScriptedPerson(("public file", None)))
+    hold(replace(talk, new=True), ScriptedPerson(("Which file do you want", None)))
+
+
 @pytest.mark.model
-def test_the_smallest_model_keeps_to_the_schema() -> None:
+def test_the_smallest_model_keeps_to_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     from quantext_graph.descriptions import propose
     from quantext_graph.embedded import ModelFileError, pull
 
@@ -193,6 +250,7 @@ def test_the_smallest_model_keeps_to_the_schema() -> None:
         pull("smollm2-135m")
     except ModelFileError as error:
         pytest.skip(str(error))
+    monkeypatch.setattr("quantext_graph.descriptions.MAX_TOKENS", 150)
     attribute = {"name": "diagnosis", "categories": [{"name": "diabetes"}, {"name": "asthma"}]}
     with closing(chat_model(ModelSpec(model="embedded:smollm2-135m"), Models())) as chat:
         proposed = propose(chat, attribute, "messages of patients")

@@ -81,3 +81,23 @@ def test_a_step_that_is_none_is_asked_for_once_more(caller: Any, server: OpenAIS
     server.then = nonsense
     with pytest.raises(ModelUnavailable, match="no step that can be used"):
         caller.invoke([HumanMessage("Hello")])
+
+
+@pytest.mark.model
+def test_the_smallest_model_takes_well_formed_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quantext_graph.embedded import ModelFileError, pull
+
+    try:
+        pull("smollm2-135m")
+    except ModelFileError as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr("quantext_graph.schema_calls.MAX_TOKENS", 60)
+    tools = [tool for tool in release_tools(tmp_path, Reader("tiny", False)) if tool.name == "look_at_file"]
+    chat = chat_model(ModelSpec(model="embedded:smollm2-135m"), Models())
+    try:
+        said = SchemaCalls(chat=chat).bind_tools(tools).invoke([HumanMessage("Look at posts.csv.")])
+        assert said.text or [call["name"] for call in said.tool_calls] == ["look_at_file"]
+    except ModelUnavailable as error:  # it may run into its limit
+        assert "no step that can be used" in str(error)
+    finally:
+        chat.close()
