@@ -57,7 +57,7 @@ class SchemaCalls(BaseChatModel):
         **_: Any,
     ) -> ChatResult:
         asked = [*_told(messages, self.tools)]
-        reply = self.chat.structured(asked, _step(self.tools), temperature=0.2, max_tokens=MAX_TOKENS)
+        reply = self.chat.structured(asked, step_of(self.tools), temperature=0.2, max_tokens=MAX_TOKENS)
         if not reply.values:
             raise ModelUnavailable(f"{self.chat.name}: gave no step that can be used ({reply.reason})")
         step = reply.value.step  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ class SchemaCalls(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def _step(tools: Sequence[BaseTool]) -> type[BaseModel]:
+def step_of(tools: Sequence[BaseTool]) -> type[BaseModel]:
     """One step: words, or a call of one of these tools."""
     kinds: list[Any] = [Say]
     for tool in tools:
