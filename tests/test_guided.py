@@ -211,8 +211,8 @@ def test_a_run_that_stopped_is_gone_on_with_when_the_person_likes(
     guided: Guided, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a process that dies at once."""
-    begun: list[tuple[str, ...]] = []
-    monkeypatch.setattr(background, "_spawn", lambda folder, *options: begun.append(options))
+    begun: list[str] = []
+    monkeypatch.setattr(background, "_spawn", lambda folder, *_: begun.append(folder.name))
     person, ended = guided.go(
         *UP_TO_SPEC,
         ("How many nats", ""),
@@ -223,9 +223,19 @@ def test_a_run_that_stopped_is_gone_on_with_when_the_person_likes(
         ("Go on with it?", None),
     )
     assert not ended
-    assert begun == [(), ()]
+    assert begun == ["release.work"] * 2
     assert "release.work: stopped" in person.saw
     assert guided.go(("Go on with it?", "n"))[1]
+    guided.go(  # another release
+        *UP_TO_SPEC,
+        ("How many nats", ""),
+        ("Where shall", ""),
+        ("Replace it?", "y"),
+        ("two records", "n"),
+        ("Start the release?", "y"),
+        ("Go on with it?", None),
+    )
+    assert begun[2:] == ["release-2.work"]
 
 
 def test_the_embedded_model_is_not_loaded_before_it_is_needed(
