@@ -199,7 +199,10 @@ class ReleaseTools:
 
     def cancel_release(self, workspace: str) -> Answer:
         """Stop a run after the records in work. What is done is kept; start_release goes on with it."""
-        return Answer(background.cancel(self.path(workspace)).public())
+        found = background.cancel(self.path(workspace)).public()
+        if found["state"] == "running":
+            found["stopping"] = "it ends after the records in work; a second call ends it at once"
+        return Answer(found)
 
     def explain_audit(self, workspace: str) -> Answer:
         """What a finished run promises and how well its texts say what they should, from the public
