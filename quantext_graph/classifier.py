@@ -164,10 +164,11 @@ def _margin_layer(X: Any, column: Any) -> tuple[Any, Array]:
 
 
 def _decide(model: Any, X: Any) -> Array:
+    """`decision_function`, without its checks: they take ten times as long on a single text."""
     if model is None:
         return np.zeros((X.shape[0], 1))
-    values = model.decision_function(X)
-    return np.stack([-values, values], axis=1) if values.ndim == 1 else values
+    values = np.asarray(X @ model.coef_.T) + model.intercept_
+    return np.hstack([-values, values]) if values.shape[1] == 1 else values
 
 
 def _calibration_layer(dense: Array, column: Any, size: int) -> tuple[Any, Array]:
@@ -188,5 +189,8 @@ def _log_p(model: Any, dense: Array, size: int) -> Array:
     if isinstance(model, int):
         values[:, model] = 1.0
     else:
-        values[:, model.classes_] = np.maximum(model.predict_proba(dense), _FLOOR)
+        odds = dense @ model.coef_.T + model.intercept_
+        if odds.shape[1] == 1:
+            odds = np.hstack([np.zeros_like(odds), odds])
+        values[:, model.classes_] = np.maximum(np.exp(_normal(odds)), _FLOOR)
     return _normal(np.log(values))

@@ -71,9 +71,17 @@ class Examples:
 
     def demonstrations(self, target: Combination, count: int = 3) -> list[str]:
         """Up to `count` short clean texts of the combination."""
-        rows = self.rows(target)
-        texts = [self.texts[i] for i in rows if len(self.texts[i].split()) >= 4]
-        return [texts[i] for i in _first(shortest(texts, _LONG), count, len(texts))]
+        shown = self._shown.get((target, count))
+        if shown is None:
+            texts = [self.texts[i] for i in self.rows(target) if len(self.texts[i].split()) >= 4]
+            shown = [texts[i] for i in _first(shortest(texts, _LONG), count, len(texts))]
+            self._shown[target, count] = shown
+        return shown
+
+    @cached_property
+    def _shown(self) -> dict[tuple[Combination, int], list[str]]:
+        """Kept, since every record asks: the search grows with the auxiliary set."""
+        return {}
 
     def of_category(self, attribute: int, code: int, given: Mapping[int, int], count: int) -> list[str]:
         """Up to `count` short clean texts of one category, with the `given` other categories."""

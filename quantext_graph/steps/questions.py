@@ -122,6 +122,17 @@ class Questions:
 
     def _prefix(self, i: int, context: Mapping[int, int]) -> list[BaseMessage]:
         """What is the same for all texts, so that a server reads it once."""
+        key = (i, tuple(context.items()))
+        prefix = self._prefixes.get(key)
+        if prefix is None:
+            prefix = self._prefixes[key] = self._new_prefix(i, context)
+        return prefix
+
+    @cached_property
+    def _prefixes(self) -> dict[tuple[int, tuple[tuple[int, int], ...]], list[BaseMessage]]:
+        return {}
+
+    def _new_prefix(self, i: int, context: Mapping[int, int]) -> list[BaseMessage]:
         attribute, prompt = self.spec.attributes[i], load("score")
         words = category_words(attribute)
         facts = "; ".join(

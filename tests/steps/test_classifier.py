@@ -53,3 +53,18 @@ def test_even_odds_take_the_training_shares_out() -> None:
 def test_too_few_rows_are_refused() -> None:
     with pytest.raises(ValueError, match=str(SMALLEST)):
         TextClassifier.fit(TEXTS[:5], CODES[:5], (3, 2))
+
+
+def test_probabilities_are_those_of_the_library() -> None:
+    """They are computed without its checks, for two categories and for more."""
+    rows = auxiliary(12)
+    texts, codes = [text for text, _ in rows], np.array([c for _, c in rows], dtype=np.int64)
+    found = TextClassifier.fit(texts, codes, (3, 2))
+    X = found._features.transform(texts[:9])
+    margins = np.hstack([_columns(model.decision_function(X)) for model in found._margins])
+    for model, values in zip(found._calibrated, found.log_probabilities(texts[:9]), strict=True):
+        assert np.exp(values) == pytest.approx(model.predict_proba(margins), abs=1e-6)
+
+
+def _columns(values: np.ndarray) -> np.ndarray:
+    return np.stack([-values, values], axis=1) if values.ndim == 1 else values
