@@ -17,7 +17,7 @@ from quantext_graph.baselines.kept import Kept
 from quantext_graph.classifier import TextClassifier
 from quantext_graph.core.arrays import Codes, Floats
 from quantext_graph.models import ChatModel
-from quantext_graph.spec import Spec
+from quantext_graph.spec import ModelSpec, Spec
 
 GROUP = 16
 """Texts that a model reads before what it said is kept."""
@@ -59,6 +59,7 @@ class ModelReader:
     """A chat model; what it said of a text is kept, so that it is asked once."""
 
     model: ChatModel
+    reference: ModelSpec
     spec: Spec
     kept: Kept
     progress: Callable[[str, int, int], None]
@@ -81,7 +82,8 @@ class ModelReader:
 
     def _key(self, text: str) -> str:
         asked = [(a.name, a.category_names) for a in self.spec.attributes]
-        return hashlib.sha256(f"{self.name}\0{asked}\0{text}".encode("utf-8", "replace")).hexdigest()
+        whole = f"{self.reference.model_dump_json()}\0{asked}\0{text}"
+        return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()
 
 
 class Points:

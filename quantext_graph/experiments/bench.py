@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from quantext_graph.audit.utility import Reference
 from quantext_graph.baselines import Corpus, Task, Writer
@@ -72,12 +73,14 @@ class Bench:
             shares = experiment.split.shares
             share = shares[cell.scenario] if shares else None
             scenario = "" if share is None else f"share {share if isinstance(share, float) else list(share)}"
-            reference = Reference(private.texts, self.points(private.texts))
+            with threadpool_limits(1):
+                reference = Reference(private.texts, self.points(private.texts))
             self._settings[key] = Setting(scenario, experiment.spec, private, auxiliary, reference)
         return self._settings[key]
 
-    def task(self, cell: Cell, setting: Setting) -> Task:
-        """What the cell's method is given; its randomness depends on the cell alone."""
+    def task(self, cell: Cell, setting: Setting, folder: Path) -> Task:
+        """What the cell's method is given; its randomness depends on the cell alone, and `folder` is for
+        what it keeps."""
         spec = setting.spec.model_copy(update={"secrets": cell.secrets})
         named = f"{cell.entry.method} {cell.entry.title()} {cell.method.model_dump_json()} {cell.secrets}"
         digest = hashlib.sha256(named.encode()).digest()
@@ -88,9 +91,6 @@ class Bench:
                 cell.scenario,
                 *np.frombuffer(digest[:16], np.uint32).tolist(),
             ]
-        )
-        folder = (
-            self._folder / "work" / f"{cell.entry.method}-{digest[:8].hex()}-{cell.scenario}-{cell.repeat}"
         )
         return Task(
             spec=spec,
@@ -108,14 +108,18 @@ class Bench:
 
     @cached_property
     def readers(self) -> list[Reader]:
-        """The attackers of the labelling attack; the first also says what released texts say."""
+        """The attackers of the labelling attack; the first also says what released texts say.
+
+        Raises:
+            QuantextError: for a model that cannot be had.
+        """
         if self.simulate:
             corpora = [self._data.pool, *([self._data.public] if self._data.public else [])]
             sizes = self.experiment.spec.sizes
             return [simulated_reader(name, corpora, sizes) for name in SIMULATED_ATTACKERS]
         kept = Kept(self._folder / "work" / "read.jsonl")
         return [
-            ModelReader(self._model(attacker), self.experiment.spec, kept, self.progress)
+            ModelReader(self._model(attacker), attacker, self.experiment.spec, kept, self.progress)
             for attacker in self.experiment.attackers
         ]
 

@@ -130,6 +130,10 @@ class Experiment(_Model):
                 raise ValueError(
                     f"attribute {attribute.name!r}: an experiment needs its column; add `column:`"
                 )
+        names = [attacker.model for attacker in self.attackers]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"attackers: {name} stands twice; keep one")
         return self
 
     @property

@@ -57,7 +57,7 @@ def run_experiment(
     fails leaves the results of the others.
 
     Raises:
-        QuantextError: data that cannot be used, or no attacker.
+        QuantextError: data that cannot be used, no attacker, or one that cannot be had.
     """
     data = Data.read(experiment)
     if not simulate and not experiment.attackers:
@@ -68,24 +68,27 @@ def run_experiment(
     outcome = Outcome(folder)
     asked = [cell for cell in cells(experiment) if _can_run(cell, simulate, outcome)]
     with Bench(experiment, data, folder, simulate=simulate, progress=progress) as bench:
+        bench.readers  # noqa: B018  (a model that is not there is refused before others are asked)
         for number, cell in enumerate(asked):
             named = f"{cell.entry.title()} {cell.budget_name}".strip()
             progress({"stage": "experiment", "done": number, "total": len(asked), "note": named})
-            place = folder / "cells" / f"{_key(experiment, data, cell, simulate)}.json"
+            release, key = _keys(experiment, data, cell, simulate)
+            place, work = folder / "cells" / f"{key}.json", folder / "work" / release
             kept = _read(place)
             outcome.reused += kept is not None
-            outcome.results += kept if kept is not None else _run(cell, bench, place, outcome)
+            outcome.results += kept if kept is not None else _run(cell, bench, place, work, outcome)
     progress({"stage": "experiment", "done": len(asked), "total": len(asked)})
     write_results(outcome.results, folder / "results.csv")
     return outcome
 
 
-def _run(cell: Cell, bench: Bench, place: Path, outcome: Outcome) -> list[Result]:
+def _run(cell: Cell, bench: Bench, place: Path, work: Path, outcome: Outcome) -> list[Result]:
     started = time.monotonic()
     try:
-        with threadpool_limits(1 if bench.simulate else None):  # matrices this small lose by threads
-            setting = bench.setting(cell)
-            released: Released = cell.method.release(bench.task(cell, setting))
+        setting = bench.setting(cell)
+        with threadpool_limits(1 if bench.simulate else None):
+            released: Released = cell.method.release(bench.task(cell, setting, work))
+        with threadpool_limits(1):  # matrices this small lose by threads
             results = measure(cell, setting, released, bench, lambda: time.monotonic() - started)
     except QuantextError as error:
         reason = str(error)
@@ -94,12 +97,31 @@ def _run(cell: Cell, bench: Bench, place: Path, outcome: Outcome) -> list[Result
             raise
         reason = f"failed ({type(error).__name__}); QUANTEXT_DEBUG=1 shows where"  # a message may hold a text
     else:
+        if not bench.simulate:
+            work.mkdir(parents=True, exist_ok=True)
+            (work / "release.json").write_text(
+                json.dumps(_described(cell, released), indent=2), encoding="utf-8"
+            )
         _write(place, results)
         return results
     failure = Failure(cell.entry.title(), cell.budget_name, reason)
     if failure not in outcome.failures:
         outcome.failures.append(failure)
     return []
+
+
+def _described(cell: Cell, released: Released) -> dict[str, Any]:
+    """What a method says of its release: guarantee, where its label proportions come from, its figures."""
+    return {
+        "method": cell.entry.title(),
+        "budget": cell.budget_name,
+        "repeat": cell.repeat,
+        "settings": cell.method.model_dump(),
+        "guarantee": released.guarantee.words,
+        "label_source": released.label_source,
+        "texts": len(released.texts),
+        **released.detail,
+    }
 
 
 def _can_run(cell: Cell, simulate: bool, outcome: Outcome) -> bool:
@@ -112,8 +134,8 @@ def _can_run(cell: Cell, simulate: bool, outcome: Outcome) -> bool:
     return not reason
 
 
-def _key(experiment: Experiment, data: Data, cell: Cell, simulate: bool) -> str:
-    """A digest of all that a cell's results depend on."""
+def _keys(experiment: Experiment, data: Data, cell: Cell, simulate: bool) -> tuple[str, str]:
+    """Digests of all that a cell's release depends on, and of all that its results do."""
     shares = experiment.split.shares
     parts: dict[str, Any] = {
         "version": VERSION,
@@ -130,8 +152,15 @@ def _key(experiment: Experiment, data: Data, cell: Cell, simulate: bool) -> str:
         "simulate": simulate,
     }
     if not simulate:
-        parts["models"] = [experiment.models.model_dump(), experiment.limits.model_dump()]
+        limits = experiment.limits.model_dump(include={"attempts", "candidates"})
+        parts["models"] = [experiment.models.model_dump(), limits]
+    release = _digest(parts)
+    if not simulate:
         parts["attackers"] = [attacker.model_dump() for attacker in experiment.attackers]
+    return release, _digest(parts)
+
+
+def _digest(parts: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
