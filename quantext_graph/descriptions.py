@@ -11,9 +11,6 @@ from pydantic import BaseModel, Field, create_model
 from quantext_graph.models import ChatModel
 from quantext_graph.prompts import load
 
-MAX_TOKENS = 700
-"""Room for five categories."""
-
 
 class CategoryWords(BaseModel):
     name: str = Field(min_length=1, max_length=60)
@@ -45,7 +42,7 @@ def propose(chat: ChatModel, attribute: dict[str, Any], texts: str) -> dict[str,
     else:
         asked = prompt.say("unknown", **words)
     messages = [SystemMessage(prompt.say("system")), HumanMessage(asked)]
-    reply = chat.structured(messages, _words_for(len(names)), temperature=0.3, max_tokens=MAX_TOKENS)
+    reply = chat.structured(messages, words_for(len(names)), temperature=0.3, max_tokens=700)
     if not reply.values:
         return None
     described = [category.model_dump() for category in reply.value.categories]
@@ -56,7 +53,7 @@ def propose(chat: ChatModel, attribute: dict[str, Any], texts: str) -> dict[str,
 
 
 @cache
-def _words_for(count: int) -> type[AttributeWords]:
+def words_for(count: int) -> type[AttributeWords]:
     """What is asked for: as many categories as are known, or two to five."""
     if not count:
         return AttributeWords

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from people import Said, ScriptedPerson
 from releases import obedient, write_data
 from servers import Act, OpenAIServer
@@ -19,8 +20,10 @@ from quantext_graph import background
 from quantext_graph.agent import Reader, ReleaseTools
 from quantext_graph.chat import Talk, conversations, hold
 from quantext_graph.conversation import Conversation
+from quantext_graph.descriptions import words_for
+from quantext_graph.embedded import ModelFileError, pull
 from quantext_graph.guided import build_guide
-from quantext_graph.models import ChatModel, chat_model
+from quantext_graph.models import ChatModel, Outcome, chat_model
 from quantext_graph.spec import Models, ModelSpec, load_spec
 
 
@@ -252,18 +255,14 @@ def test_the_embedded_model_is_not_loaded_before_it_is_needed(
 
 
 @pytest.mark.model
-def test_the_smallest_model_keeps_to_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    from quantext_graph.descriptions import propose
-    from quantext_graph.embedded import ModelFileError, pull
-
+@pytest.mark.parametrize("count", [0, 2])
+def test_llama_cpp_takes_the_schema_of_a_proposal(count: int) -> None:
+    """As a grammar it lets nothing else pass: what is written follows it, whole or cut at the limit."""
     try:
         pull("smollm2-135m")
     except ModelFileError as error:
         pytest.skip(str(error))
-    monkeypatch.setattr("quantext_graph.descriptions.MAX_TOKENS", 150)
-    attribute = {"name": "diagnosis", "categories": [{"name": "diabetes"}, {"name": "asthma"}]}
     with closing(chat_model(ModelSpec(model="embedded:smollm2-135m"), Models())) as chat:
-        proposed = propose(chat, attribute, "messages of patients")
-    if proposed is not None:  # it may run into its limit
-        assert [category["name"] for category in proposed["categories"]] == ["diabetes", "asthma"]
-        assert all(category["description"] is not None for category in proposed["categories"])
+        asked = [HumanMessage("Describe the attribute mood.")]
+        reply = chat.structured(asked, words_for(count), max_tokens=30, repairs=0)
+    assert reply.outcome in (Outcome.OK, Outcome.TRUNCATED)
