@@ -100,7 +100,7 @@ class Guide(GuidedRun):
 
     def ask_data(self, _: GuidedState) -> Go:
         path = asked("Which file do you want to release? (.csv, .tsv, .jsonl or .parquet)", self._look_error)
-        return Command(goto="ask_auxiliary", update={"data": path, "workspace": None})
+        return Command(goto="ask_auxiliary", update={"data": path, "workspace": ""})
 
     def ask_auxiliary(self, _: GuidedState) -> Go:
         path = asked(

@@ -30,7 +30,7 @@ class GuidedState(TypedDict, total=False):
     secret: dict[str, list[str]]
     budget_nats: float
     spec: str
-    workspace: str | None
+    workspace: str
 
 
 class GuidedRun:

@@ -76,7 +76,8 @@ def step_of(tools: Sequence[BaseTool]) -> type[BaseModel]:
     for tool in tools:
         fields: dict[str, Any] = {"tool": (Literal[tool.name], ...), "arguments": (tool.args_schema, ...)}
         kinds.append(create_model(f"Call_{tool.name}", **fields))
-    return create_model("Step", step=(Union[tuple(kinds)], ...))  # noqa: UP007
+    any_of: Any = Union[tuple(kinds)]  # noqa: UP007
+    return create_model("Step", step=(any_of, ...))
 
 
 def _told(messages: Sequence[BaseMessage], tools: Sequence[BaseTool]) -> list[BaseMessage]:
