@@ -39,10 +39,11 @@ def build_graph(
     """Compile the release graph for `spec`, alone or as a node of an app's graph.
 
     Call it with `{}` and a `ReleaseContext`, or by `ainvoke` and `astream`. Progress comes out with
-    `stream_mode="custom"` (and `subgraphs=True` in an app). The gate is an `interrupt` whose
-    `response_schema` is that of `Approval`; `Command(resume={"approve": True})` answers it, and any
-    other value is asked again. Without a checkpointer, its own or the app's, there is no gate to
-    stop at, so give one.
+    `stream_mode="custom"` (and `subgraphs=True` in an app): `{"stage", "done", "total"}`, where the stage
+    is learn, openings, label, match, rewrite (with `"verified"`) or report. The gate is an `interrupt`
+    whose `response_schema` is that of `Approval`; `Command(resume={"approve": True})` answers it, and
+    what is no `Approval` is asked for again. Without a checkpointer, its own or the app's, there is no
+    gate to stop at, so give one.
 
     An app's state takes in the one key `quantext` (inherit `ReleaseState`, or name it: `Progress`).
     An app's own context is met with `context`, or by a context class that inherits `ReleaseContext`.
