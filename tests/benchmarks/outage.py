@@ -37,7 +37,7 @@ def main() -> None:
         calm = run(Path(name) / "calm", asked.records, 0.0)
         cut = run(Path(name) / "cut", asked.records, asked.seconds)
     print(
-        f"{calm:.1f} s without, {cut:.1f} s with an outage of {asked.seconds:.0f} s: it cost {cut - calm:.1f} s"
+        f"{calm:.1f} s without, {cut:.1f} s with an outage of {asked.seconds:.0f} s: cost {cut - calm:.1f} s"
     )
 
 
