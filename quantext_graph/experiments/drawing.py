@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
+    from matplotlib.transforms import Bbox
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, which colour-blind readers tell apart; one colour and marker a method."""
@@ -25,6 +27,7 @@ UTILITY = "utility (aggregate, 0 to 1)"
 ERROR = "attack error |estimate − true share|"
 SHORT = {"ratio": "γ/k", "nats": "nats", "epsilon": "ε", "sigma": "σ", "noise": "noise"}
 
+HorizontalAlignment = Literal["left", "center", "right"]
 Style = tuple[str, str]
 Reading = Callable[[Point], Mean]
 
@@ -88,20 +91,70 @@ def _bars(means: Sequence[Mean], deviation: bool) -> list[float] | None:
     return None if any(np.isnan(bars)) else bars
 
 
-def mark_ends(panel: Axes, xs: Sequence[Mean], ys: Sequence[Mean], names: Sequence[str], colour: str) -> None:
-    """Name the first and the last budget of a curve."""
-    ends = [0, len(xs) - 1] if len(xs) > 1 else [0]
-    for number in ends:
-        if names[number]:
-            panel.annotate(
-                names[number],
-                (xs[number].mean, ys[number].mean),
-                xytext=(6, 6) if number else (-6, -12),
-                ha="left" if number else "right",
+@dataclass(frozen=True)
+class Name:
+    """What a point of a panel is called; "" where it is only in the way of other names."""
+
+    panel: Axes
+    place: tuple[float, float]
+    text: str
+    colour: str
+
+
+def ends(
+    panel: Axes, xs: Sequence[Mean], ys: Sequence[Mean], texts: Sequence[str], colour: str
+) -> list[Name]:
+    """The points of a curve, of which the first and the last have their names."""
+    named = {0, len(xs) - 1}
+    places = [(x.mean, y.mean) for x, y in zip(xs, ys, strict=True)]
+    return [Name(panel, place, texts[i] if i in named else "", colour) for i, place in enumerate(places)]
+
+
+_ASIDE: tuple[tuple[int, int, HorizontalAlignment], ...] = (
+    *((6, 5, "left"), (-6, 5, "right"), (6, -13, "left"), (-6, -13, "right")),
+    *((6, 17, "left"), (-6, 17, "right"), (6, -25, "left"), (-6, -25, "right"), (16, -4, "left")),
+)
+"""Where a name may stand: points right of and above its place, and how it is aligned."""
+
+
+def write_names(figure: Figure, names: Sequence[Name]) -> None:
+    """Write each name beside its point, where it meets fewest other names and points: none, if it can."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    figure.draw_without_rendering()  # the layout is known from here on
+    taken = [_around(name) for name in names]
+    for name in (name for name in names if name.text):
+        written = []
+        for dx, dy, side in _ASIDE:
+            note = name.panel.annotate(
+                name.text,
+                name.place,
+                xytext=(dx, dy),
                 textcoords="offset points",
-                color=colour,
+                ha=side,
+                color=name.colour,
                 fontsize=8,
+                path_effects=halo,
+                zorder=5,
             )
+            box = note.get_window_extent()
+            written.append((sum(box.overlaps(other) for other in taken), note, box))
+            if written[-1][0] == 0:
+                break
+        _, best, box = min(written, key=lambda each: each[0])
+        for _, note, _ in written:
+            if note is not best:
+                note.remove()
+        taken.append(box)
+
+
+def _around(name: Name) -> Bbox:
+    """The box of a point's marker on the page."""
+    from matplotlib.transforms import Bbox
+
+    x, y = name.panel.transData.transform(name.place)
+    return Bbox([[x - 4, y - 4], [x + 4, y + 4]])
 
 
 def budget_name(budget: str) -> str:

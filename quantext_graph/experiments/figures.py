@@ -60,28 +60,33 @@ def error_and_utility(results: Sequence[Result], title: str) -> Figure:
     size = (6.4 * columns, 4.2 * rows + 1.3)
     figure, grid = drawing.panels(rows, 2 * columns, size, widths=[5, 1.3] * columns)
     styles = drawing.styles(found)
+    names: list[drawing.Name] = []
     for number in range(rows * columns):
         pair = grid[number // columns][2 * (number % columns) :][:2]
         if number < len(attacks):
             some = [p for p in found if (p.attack, p.attacker) == attacks[number]]
-            _attack_panels(pair[0], pair[1], some, styles)
+            names += _attack_panels(pair[0], pair[1], some, styles)
         else:
             pair[0].set_visible(False)
             pair[1].set_visible(False)
     drawing.legend(figure, styles, guess=True)
     drawing.headline(figure, f"Attack error and utility: {title}", results)
+    drawing.write_names(figure, names)
     return figure
 
 
-def _attack_panels(main: Axes, aside: Axes, found: Sequence[Point], styles: dict[str, drawing.Style]) -> None:
-    """One attacker: what protects in `main`, private texts as they are in `aside`."""
+def _attack_panels(
+    main: Axes, aside: Axes, found: Sequence[Point], styles: dict[str, drawing.Style]
+) -> list[drawing.Name]:
+    """One attacker: what protects in `main`, private texts as they are in `aside`. Returns the names."""
+    names: list[drawing.Name] = []
     for method, style in styles.items():
         curve = [p for p in found if p.method == method]
         if not curve:
             continue
         xs, ys = [p.utility for p in curve], [p.error for p in curve]
         drawing.curve(aside if curve[0].unprotected else main, xs, ys, style)
-        drawing.mark_ends(main, xs, ys, [drawing.budget_name(p.budget) for p in curve], style[0])
+        names += drawing.ends(main, xs, ys, [drawing.budget_name(p.budget) for p in curve], style[0])
     if found[0].attack != "mechanism-aware":  # there each rule has a prior of its own
         for panel in (main, aside):
             panel.axhline(found[0].prior_error.mean, color="0.45", linestyle=":", linewidth=1.2)
@@ -93,6 +98,7 @@ def _attack_panels(main: Axes, aside: Axes, found: Sequence[Point], styles: dict
     aside.sharey(main)
     aside.tick_params(labelleft=False)
     aside.margins(x=0.35)
+    return names
 
 
 def _fixed_ratio(point: Point) -> bool:

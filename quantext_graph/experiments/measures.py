@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -72,9 +72,9 @@ def measure(
     ]
 
 
-def _bound(bounds: Sequence[str] | object, secret: str) -> float:
-    assert hasattr(bounds, "get")
-    return float(bounds.get(secret, max(bounds.values())))  # type: ignore[attr-defined]
+def _bound(bounds: Mapping[str, float], asked: str) -> float:
+    """The bound about a secret; about an attribute, which the residual attack asks for, the largest."""
+    return bounds.get(asked, max(bounds.values()))
 
 
 def _labelling(

@@ -1,0 +1,93 @@
+"""Means, ratios and rankings of hand-made results, and figures whose names do not meet."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from quantext_graph.experiments.drawing import budget_name
+from quantext_graph.experiments.figures import at_equal_bound, error_and_utility, relative_error, stability
+from quantext_graph.experiments.results import Result
+from quantext_graph.experiments.tables import agreements, overview, points
+
+
+def result(method="joint", budget="nats=1", attacker="a", error=0.1, **changed) -> Result:
+    row = {
+        "texts": "simulation", "scenario": "", "method": method, "budget": budget, "secret": "likes",
+        "repeat": 0, "attack": "labelling", "attacker": attacker, "truth": 0.5, "estimate": 0.5 + error,
+        "error": error, "prior_error": 0.2, "bound_nats": 1.0, "mechanism_nats": 1.0, "knn_precision": 0.7,
+        "knn_recall": 0.6, "fid": 0.1, "attribute_match": 0.9, "aggregate": 0.8, "length_w2": 1.0,
+        "joint_tv": 0.1, "n": 100, "released": 100, "label_source": "the drawn distribution",
+        "guarantee": "at most 1 nats", "seconds": 0.1,
+    }  # fmt: skip
+    return Result(**{**row, **changed})
+
+
+def test_rankings_agree_oppose_or_cannot_be_compared():
+    errors = {"a": [0.1, 0.2, 0.3, 0.4], "b": [0.11, 0.19, 0.5, 0.9], "c": [4, 3, 2, 1], "d": [1, 1, 1, 1]}
+    rows = [
+        result(budget=f"nats={i}", attacker=name, error=error)
+        for name, values in errors.items()
+        for i, error in enumerate(values)
+    ]
+    rho = {(a.first, a.second): a.rho for a in agreements(rows)}
+    assert rho == {("a", "b"): pytest.approx(1), ("a", "c"): pytest.approx(-1), ("b", "c"): pytest.approx(-1)}
+    assert agreements(rows[:2] + rows[4:6]) == []  # two releases make no ranking
+
+
+def test_means_and_ratios_are_over_repeats():
+    rows = [result(error=error, repeat=i) for i, error in enumerate([0.1, 0.2, 0.3])]
+    [point] = points(rows)
+    assert (point.error.mean, point.error.sd) == (pytest.approx(0.2), pytest.approx(0.1))
+    assert point.error.se == pytest.approx(0.1 / np.sqrt(3))
+    middle, low, high = point.relative()
+    assert middle == pytest.approx(1.0)  # of the means, 0.2 / 0.2
+    assert 0.5 <= low < 1 < high <= 1.5
+    assert points([result(prior_error=0.0)])[0].relative() is None
+    assert np.isnan(points([result()])[0].error.sd)
+
+
+def test_the_overview_has_a_row_for_each_release():
+    rows = [result(), result(method="raw", budget="", mechanism_nats=None, error=0.0)]
+    [(title, columns, lines)] = overview(rows)
+    assert title.startswith("likes")
+    assert columns[:4] == ("method", "budget", "limit, nats", "utility")
+    assert [line[2] for line in lines] == ["1", "none"]
+    assert lines[1][4] == "0.000"
+
+
+def test_names_in_a_figure_do_not_meet():
+    rng = np.random.default_rng(3)
+    rows = [
+        result(method, f"nats={b}", error=float(e), aggregate=float(u), repeat=r)
+        for method, r, b in itertools.product(("one", "two", "three"), range(3), (0.5, 1, 3))
+        for e, u in [rng.normal([0.1, 0.8], 0.01)]
+    ]
+    figure = error_and_utility(rows, "likes")
+    figure.draw_without_rendering()
+    boxes = [note.get_window_extent() for note in figure.axes[0].texts]
+    assert len(boxes) == 6
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_a_figure_that_the_results_do_not_allow_is_none():
+    rows = [result()]
+    assert stability(rows, "likes") is None
+    assert at_equal_bound(rows, "likes") is None  # nobody made the mechanism-aware attack
+    assert relative_error([result(prior_error=0.0)], "likes") is None
+    assert stability([result(budget="gamma=40 k=10")], "likes") is not None
+    assert at_equal_bound([result(attack="mechanism-aware")], "likes") is not None
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ("ratio=4", "γ/k = 4"),
+        ("nats=0.5", "0.5 nats"),
+        ("epsilon=1", "ε = 1"),
+        ("gamma=40 k=10", "40/10"),
+        ("", ""),
+    ],
+)
+def test_budgets_are_said_as_people_write_them(budget, said):
+    assert budget_name(budget) == said
