@@ -14,6 +14,8 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
+from langsmith import Client as LangSmith
+from langsmith import tracing_context
 from releases import obedient, small_release
 from servers import Act
 from typing_extensions import TypedDict
@@ -127,14 +129,13 @@ def test_nothing_is_traced(rewriter: Rewriter, monkeypatch: pytest.MonkeyPatch) 
     from langchain_core.tracers.langchain import LangChainTracer
 
     seen: list[Any] = []
-    monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    monkeypatch.setenv("LANGSMITH_API_KEY", "none")
-    monkeypatch.setenv("LANGSMITH_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(LangChainTracer, "_on_chain_start", lambda _, run: seen.append(run))
     monkeypatch.setattr(LangChainTracer, "_on_chain_end", lambda *_: None)
-    rewriter.invoke({"text": TEXT, "target": WANTED})
-    assert seen == []
-    RunnableLambda(len).invoke(TEXT)
+    nowhere = LangSmith(api_url="http://127.0.0.1:9", api_key="none", auto_batch_tracing=False)
+    with tracing_context(enabled=True, client=nowhere):
+        rewriter.invoke({"text": TEXT, "target": WANTED})
+        assert seen == []
+        RunnableLambda(len).invoke(TEXT)
     assert len(seen) == 1  # any other Runnable is
 
 
