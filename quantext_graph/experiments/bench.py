@@ -72,7 +72,7 @@ class Bench:
             private, auxiliary = self._data.part(experiment, *key)
             shares = experiment.split.shares
             share = shares[cell.scenario] if shares else None
-            scenario = "" if share is None else f"share {share if isinstance(share, float) else list(share)}"
+            scenario = "" if share is None else f"share {_said(share)}"
             with threadpool_limits(1):
                 reference = Reference(private.texts, self.points(private.texts))
             self._settings[key] = Setting(scenario, experiment.spec, private, auxiliary, reference)
@@ -156,3 +156,7 @@ class Bench:
         if name not in self._opened:
             self._opened[name] = chat_model(reference, self.experiment.models, self.experiment.limits)
         return self._opened[name]
+
+
+def _said(share: float | Sequence[float]) -> str:
+    return f"{share:g}" if isinstance(share, float | int) else " to ".join(f"{end:g}" for end in share)

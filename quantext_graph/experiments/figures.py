@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MISSING = "figures need matplotlib; pip install 'quantext-graph[plot]'"
+RATIOS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 TICKS = (0.1, 0.3, 0.5, 1, 3, 10, 30, 100)
 
 
@@ -164,8 +165,11 @@ def relative_error(results: Sequence[Result], title: str) -> Figure | None:
         return None
     panel.axvline(1, color="0.3", linewidth=1)
     panel.set_xscale("log")
-    panel.set_xlim(left=FLOOR / 1.3)
-    panel.xaxis.set_major_formatter("{x:g}")
+    low, high = FLOOR / 1.3, max(2.0, panel.get_xlim()[1])
+    ticks = [tick for tick in RATIOS if low < tick < high]
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()
+    panel.set_xlim(low, high)
     names = [f"{method}  {drawing.budget_name(budget)}" for method, budget in releases]
     panel.set_yticks(range(len(releases)), names)
     panel.invert_yaxis()
