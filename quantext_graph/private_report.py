@@ -79,12 +79,13 @@ def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
     realised: dict[int, Array] = {}
     after: dict[int, list[bool]] = {}
 
-    def work(pair: dict[str, Any]) -> tuple[dict[str, Any], Array]:
-        return pair, evaluate(job.kit, [pair["released"]]).codes[0]
+    def work(pair: dict[str, Any]) -> tuple[dict[str, Any], Evaluation]:
+        return pair, evaluate(job.kit, [pair["released"]])
 
-    def keep(result: tuple[dict[str, Any], Array]) -> None:
-        pair, codes = result
-        realised[pair["id"]] = codes
+    def keep(result: tuple[dict[str, Any], Evaluation]) -> None:
+        pair, found = result
+        realised[pair["id"]] = found.codes[0]
+        job.store.add_usage("judge", job.kit.verify.name, found.usage)
         limits = range(1, job.spec.limits.attempts + 1)
         after[pair["id"]] = [_after(pair, k)["on_target"] for k in limits]
         job.emit({"stage": "report", "done": len(realised), "total": job.store.n})

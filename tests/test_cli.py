@@ -85,7 +85,7 @@ def test_status_counts(tmp_path: Path, shell: Shell) -> None:
     assert {key: found[key] for key in expected} == expected
     steps = {row["step"]: row["calls"] for row in found["usage"]}
     assert steps["extract"] == 8
-    assert set(steps) == {"label", "extract", "rewrite", "verify"}
+    assert set(steps) == {"label", "extract", "rewrite", "verify", "judge"}
 
 
 def test_release_waits_at_the_gate_where_nobody_can_answer(tmp_path: Path, shell: Shell) -> None:

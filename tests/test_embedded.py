@@ -61,7 +61,21 @@ def ollama(embedded: ChatModel) -> Iterator[ChatModel]:
     server.release()
 
 
-@pytest.fixture(params=["embedded", "ollama"])
+@pytest.fixture(scope="module")
+def over_http(embedded: ChatModel) -> Iterator[ChatModel]:
+    """The same server by its address and key, as any OpenAI-compatible one."""
+    server = EmbeddedServer.shared("smollm2-135m")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QUANTEXT_TEST_KEY", server.key)
+        spec = ModelSpec(model="openai:any", base_url=f"{server.address}/v1", api_key_env="QUANTEXT_TEST_KEY")
+        model = chat_model(spec, Models())
+    assert model.context == server.context
+    yield model
+    model.close()
+    server.release()
+
+
+@pytest.fixture(params=["embedded", "ollama", "over_http"])
 def model(request: pytest.FixtureRequest) -> ChatModel:
     found: ChatModel = request.getfixturevalue(request.param)
     return found

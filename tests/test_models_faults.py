@@ -348,6 +348,21 @@ def test_several_addresses_are_balanced_and_a_failing_one_is_left_out() -> None:
         assert len(two.asked) == 30
 
 
+def test_an_address_that_is_back_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = OpenAIServer(), OpenAIServer()
+    model = chat_model(ModelSpec(model="openai:tiny", base_url=(one.url, two.url)), Models())
+    label(model)
+    one.stop()
+    for _ in range(10):
+        assert label(model).outcome is Outcome.OK
+    with OpenAIServer(port=one.port) as back:
+        time.sleep(0.2)  # it is left out for 0.08 s, here
+        for _ in range(10):
+            assert label(model).outcome is Outcome.OK
+        assert len(back.asked) >= 4
+    two.stop()
+
+
 def test_concurrency_falls_when_the_server_asks_to_slow_down() -> None:
     with OpenAIServer(*[Act(status=429)] * 4, then=Act(GOOD.text, seconds=0.05)) as server:
         model = _model(server, limits=Limits(concurrency=8))

@@ -27,8 +27,14 @@ def count(folder: Path) -> int:
     return len(open_table(folder / "release" / "data.csv"))
 
 
-def finish(workspace: Path, spec: Path) -> None:
+def finish(workspace: Path, spec: Path, sleep: float = 0.0) -> None:
+    """Resume and publish; `sleep` is how long the machine sleeps once some work is done."""
     process = start(spec, "resume", str(workspace), "--yes")
+    if sleep:
+        wait_for_some_work(workspace, process, 0.1)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(sleep)
+        process.send_signal(signal.SIGCONT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
 
@@ -43,7 +49,8 @@ def test_sigterm_in_an_outage_ends_the_run_soon(tmp_path: Path) -> None:
     """Calls that wait for a server which is away would wait for minutes."""
     server = obedient(seconds=0.05)
     write_data(tmp_path, 60)
-    spec, workspace = write_spec(tmp_path, server.url), tmp_path / "release.work"
+    model = {"model": "openai:tiny", "base_url": server.url, "timeout": 1.0}
+    spec, workspace = write_spec(tmp_path, server.url, models={"chat": model}), tmp_path / "release.work"
     process = start(spec, "release", str(spec), "--yes")
     wait_for_some_work(workspace, process, 0.3)
     server.stop()
@@ -56,8 +63,8 @@ def test_sigterm_in_an_outage_ends_the_run_soon(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "quantext resume" in last_line(errors)
     assert "waiting for it" in errors, "the outage was told"
-    with obedient(port=server.port):
-        finish(workspace, spec)
+    with obedient(seconds=0.02, port=server.port):
+        finish(workspace, spec, sleep=2.0)  # longer than its calls may take
     assert count(tmp_path) == 60
 
 

@@ -51,7 +51,7 @@ def test_from_file_to_release_folder(tmp_path: Path) -> None:
     private = json.loads((tmp_path / "release.work" / "report.json").read_text())["private"]
     assert sum(private["labels"]["diagnosis"].values()) == 40
     assert private["failures"] == {}
-    assert {row["step"] for row in private["usage"]} == {"label", "extract", "rewrite", "verify"}
+    assert {row["step"] for row in private["usage"]} == {"label", "extract", "rewrite", "verify", "judge"}
     known = json.loads((tmp_path / "release" / "release.json").read_text())
     targets = Counter(row[3] for row in rows)
     share = known["released_shares"]["share of diabetes"]

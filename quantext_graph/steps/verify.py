@@ -43,6 +43,7 @@ class Evaluation:
     codes: np.ndarray
     accuracy: tuple[float, ...]
     evaluator: str
+    usage: Usage = field(default_factory=Usage)
 
 
 def verify(kit: Kit, text: str, target: Sequence[int], *, source: str = "") -> Verdict:
@@ -103,11 +104,13 @@ def evaluate(kit: Kit, texts: Sequence[str]) -> Evaluation:
             codes, accuracy, "a classifier trained on auxiliary rows that took no part in picking"
         )
     m = len(kit.spec.attributes)
-    codes = np.full((len(texts), m), -1, dtype=np.int64)
+    codes, usage = np.full((len(texts), m), -1, dtype=np.int64), Usage()
     for row, text in enumerate(texts):
-        for i, scores in kit.questions.ask(text, kit.order).scores.items():
+        answer = kit.questions.ask(text, kit.order)
+        usage += answer.usage
+        for i, scores in answer.scores.items():
             codes[row, i] = int(scores.argmax())
-    return Evaluation(codes, (float("nan"),) * m, f"{kit.verify.name}, which took part in picking")
+    return Evaluation(codes, (float("nan"),) * m, f"{kit.verify.name}, which took part in picking", usage)
 
 
 def _faults(kit: Kit, text: str, target: tuple[int, ...], source: str) -> tuple[str, ...]:
