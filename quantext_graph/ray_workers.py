@@ -7,6 +7,7 @@ that takes its place. Nothing of a record is written to disk or to Ray's logs.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -194,6 +195,7 @@ def _refuse_embedded(spec: Spec) -> None:
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it warns of the arguments kept in `_shared`
     try:
         import ray
     except ImportError:
@@ -213,7 +215,7 @@ def _start(ray: Any, spec: Spec) -> bool:
                 "_node_ip_address": "127.0.0.1",
                 "_system_config": {"automatic_object_spilling_enabled": False},  # texts stay off the disk
             }
-        ray.init(log_to_driver=False, configure_logging=False, **given)
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **given)
         started = True
     else:
         started = False
