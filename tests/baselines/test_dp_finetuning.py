@@ -28,6 +28,15 @@ TEXTS = ["a short one", "this text is a good deal longer than the other ones", "
 PROMPTS = ["Topic: tea\n", "Topic: rain\n", "Topic: tea | Stance: like\n", "T\n"]
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tensors this small lose by threads, and most on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A model of two layers over bytes, as `transformers` keeps one."""

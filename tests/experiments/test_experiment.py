@@ -305,9 +305,8 @@ def test_models_write_and_attack_and_each_text_is_read_once(tmp_path, shell):
         read = attacker.asked_for("labels")
         assert read <= 24 + 24 + 10  # raw and half share their texts
         asked = len(writer.asked)
-        assert shell("experiment", path, "--out", tmp_path / "out")[0] == 0
-        assert (attacker.asked_for("labels"), len(writer.asked)) == (read, asked)
+        runner.run_experiment(load_experiment(path), tmp_path / "out", simulate=False)
         for kept in (tmp_path / "out" / "cells").iterdir():
             kept.unlink()
-        assert shell("experiment", path, "--out", tmp_path / "out")[0] == 0
+        runner.run_experiment(load_experiment(path), tmp_path / "out", simulate=False)
         assert (attacker.asked_for("labels"), len(writer.asked)) == (read, asked)
