@@ -141,7 +141,7 @@ def test_training_goes_on_after_a_stop_as_if_there_had_been_none(folder, tmp_pat
 
 def test_noise_of_a_budget_costs_that_budget_by_two_libraries():
     accounting = pytest.importorskip("dp_accounting")
-    epsilon, delta, rate, steps = 4.0, usual_delta(3000), 64 / 3000, 200
+    epsilon, delta, rate, steps = 4.0, usual_delta(3000), 64 / 3000, 60
     noise = noise_multiplier(epsilon, delta, rate, steps)
     assert spent_epsilon(noise, delta, rate, steps) == pytest.approx(epsilon, abs=0.03)
     step = accounting.PoissonSampledDpEvent(rate, accounting.GaussianDpEvent(noise))
