@@ -17,6 +17,7 @@ from processes import start, wait_for_some_work
 from releases import obedient, small_release, write_data, write_spec
 from servers import Act
 
+from quantext_graph import cli
 from quantext_graph.records import open_table
 from quantext_graph.run import Run, publish, status
 from quantext_graph.store import WorkspaceError
@@ -27,16 +28,10 @@ def count(folder: Path) -> int:
     return len(open_table(folder / "release" / "data.csv"))
 
 
-def finish(workspace: Path, spec: Path, sleep: float = 0.0) -> None:
-    """Resume and publish; `sleep` is how long the machine sleeps once some work is done."""
-    process = start(spec, "resume", str(workspace), "--yes")
-    if sleep:
-        wait_for_some_work(workspace, process, 0.1)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(sleep)
-        process.send_signal(signal.SIGCONT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+def finish(workspace: Path) -> None:
+    with Run.resume(workspace) as run:
+        run.go()
+        run.answer(True)
 
 
 def last_line(errors: str) -> str:
@@ -45,14 +40,18 @@ def last_line(errors: str) -> str:
     return errors.strip().splitlines()[-1]
 
 
-def test_sigterm_in_an_outage_ends_the_run_soon(tmp_path: Path) -> None:
+def test_sigterm_in_an_outage_ends_the_run_soon_also_after_a_sleep(tmp_path: Path) -> None:
     """Calls that wait for a server which is away would wait for minutes."""
     server = obedient(seconds=0.05)
     write_data(tmp_path, 60)
     model = {"model": "openai:tiny", "base_url": server.url, "timeout": 1.0}
     spec, workspace = write_spec(tmp_path, server.url, models={"chat": model}), tmp_path / "release.work"
     process = start(spec, "release", str(spec), "--yes")
-    wait_for_some_work(workspace, process, 0.3)
+    wait_for_some_work(workspace, process, 0.1)
+    process.send_signal(signal.SIGSTOP)  # the machine sleeps for longer than a call may take
+    time.sleep(1.5)
+    process.send_signal(signal.SIGCONT)
+    time.sleep(0.5)
     server.stop()
     time.sleep(2.0)
     assert process.poll() is None
@@ -64,7 +63,7 @@ def test_sigterm_in_an_outage_ends_the_run_soon(tmp_path: Path) -> None:
     assert "quantext resume" in last_line(errors)
     assert "waiting for it" in errors, "the outage was told"
     with obedient(seconds=0.02, port=server.port):
-        finish(workspace, spec, sleep=2.0)  # longer than its calls may take
+        finish(workspace)
     assert count(tmp_path) == 60
 
 
@@ -91,7 +90,7 @@ def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path: Path) -> None:
         slow = False
         before = status(workspace).labeled
         assert before > 0
-        finish(workspace, spec)
+        finish(workspace)
     assert count(tmp_path) == 30
 
 
@@ -112,7 +111,7 @@ def test_a_disk_that_is_full_is_one_line_and_the_run_goes_on_when_there_is_room(
         assert process.returncode == 2, errors
         assert "quantext resume" in last_line(errors)
         assert 0 < status(workspace).rewritten + status(workspace).labeled < 600
-        finish(workspace, spec)
+        finish(workspace)
     assert count(tmp_path) == 300
 
 
@@ -174,10 +173,6 @@ def test_a_second_process_is_refused_with_the_pid_of_the_first(tmp_path: Path) -
         spec, workspace = write_spec(tmp_path, server.url), tmp_path / "release.work"
         first = start(spec, "release", str(spec), "--yes")
         wait_for_some_work(workspace, first, 0.1)
-        second = start(spec, "resume", str(workspace), "--yes")
-        _, errors = second.communicate(timeout=60)
-        assert second.returncode == 2
-        assert f"in use by process {first.pid}" in last_line(errors)
         for refused in (Run.resume, publish, purge):
             with pytest.raises(WorkspaceError, match=f"in use by process {first.pid}"):
                 refused(workspace)
@@ -186,7 +181,7 @@ def test_a_second_process_is_refused_with_the_pid_of_the_first(tmp_path: Path) -
     Run.resume(workspace)  # what a killed process held is free
 
 
-def test_failed_records_are_listed_with_reasons(tmp_path: Path) -> None:
+def test_failed_records_are_listed_with_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every reply about case 3 is prose."""
 
     def prose(_: int, body: dict[str, Any], act: Act) -> Act:
@@ -196,9 +191,8 @@ def test_failed_records_are_listed_with_reasons(tmp_path: Path) -> None:
         spec = small_release(tmp_path, server.url, n=12, limits={"min_verified": 0.5})
         with Run.start(spec) as run:
             run.go()
-        process = start(tmp_path / "spec.yaml", "status", str(run.workspace), "--failed")
-        said, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
+        cli.status(run.workspace, failed=True)
+        said = capsys.readouterr().out
         assert "row 4" in said, "the fourth row of the file"
         assert "label" in said
         assert "no JSON object" in said
