@@ -216,7 +216,7 @@ def train(
 
 def _empty_batch(writer: Writer) -> None:
     for p in writer.parameters.values():
-        p.grad_sample = torch.zeros((0, *p.shape))  # type: ignore[attr-defined]
+        p.grad_sample = torch.zeros((0, *p.shape))
 
 
 @dataclass

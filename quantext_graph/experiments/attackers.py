@@ -26,7 +26,8 @@ GROUP = 16
 class Reader(Protocol):
     """Reads category codes (n, m) off texts."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def read(self, texts: Sequence[str]) -> Codes: ...
 

@@ -59,7 +59,7 @@ class Data:
         rest = order[taken:]
         if split.shares:
             share = split.shares[scenario]
-            wanted = share if isinstance(share, float | int) else rng.uniform(*share)
+            wanted = share if isinstance(share, float | int) else rng.uniform(share[0], share[1])
             event = experiment.spec.secret_codes(experiment.secrets[0])
             rest = _with_share(self.pool.codes, rest, event, float(wanted), split.private, rng)
         return _rows(self.pool, rest[: split.private]), public
@@ -85,7 +85,7 @@ def _with_share(
 
 
 def _rows(corpus: Corpus, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Corpus:
-    return Corpus([corpus.texts[row] for row in rows], corpus.codes[rows])
+    return Corpus([corpus.texts[row] for row in rows.tolist()], corpus.codes[rows])
 
 
 def _corpus(source: Source, attributes: Sequence[Attribute], columns: dict[str, str]) -> Corpus:

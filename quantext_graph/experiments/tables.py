@@ -120,7 +120,7 @@ def agreements(results: Iterable[Result]) -> list[Agreement]:
             sides = [[by_attacker[name][key] for key in common] for name in (first, second)]
             if len(common) < 3 or any(len(set(side)) == 1 for side in sides):
                 continue
-            rho = float(spearmanr(*sides).statistic)
+            rho = float(spearmanr(sides[0], sides[1]).statistic)
             found.append(Agreement(secret, scenario, first, second, rho, len(common)))
     return found
 
