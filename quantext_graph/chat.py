@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    HumanInTheLoopMiddleware,
+    ToolCallLimitMiddleware,
+)
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import ToolMessage
@@ -68,6 +72,9 @@ def chat_client(reference: ModelSpec) -> ChatClient:
     return ChatClient(model, reader, connection.close or (lambda: None))
 
 
+CALLS_IN_A_TURN = 16
+"""Tool calls before the model must speak: one that runs in circles is stopped."""
+
 WELCOME = "Which file do you want to release, and which share in it must nobody learn? (Ctrl-D leaves)"
 AGAIN = "Going on after {count} messages; --new begins another conversation. (Ctrl-D leaves)"
 
@@ -107,7 +114,11 @@ def build_agent(
         model,
         tools.tools(),
         system_prompt=load("chat").say("system"),
-        middleware=[HumanInTheLoopMiddleware(interrupt_on=asked), ForThePerson(show)],
+        middleware=[
+            HumanInTheLoopMiddleware(interrupt_on=asked),
+            ToolCallLimitMiddleware(run_limit=CALLS_IN_A_TURN, exit_behavior="end"),
+            ForThePerson(show),
+        ],
         checkpointer=checkpointer,
         name="quantext-chat",
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from langsmith import tracing_context
@@ -105,15 +105,20 @@ class Conversation:
 
     def _tell(self, mode: str, chunk: Mapping[str, Any]) -> None:
         if mode == "updates":
-            for message in (chunk.get("model") or {}).get("messages", ()):
-                if isinstance(message, AIMessage) and message.text.strip():
-                    self.person.say(message.text)
+            for name, update in chunk.items():
+                if name == "model" or name.startswith("ToolCallLimit"):
+                    self._say_all((update or {}).get("messages", ()))
         elif "say" in chunk:
             self.person.say(chunk["say"])
         elif "shown" in chunk:
             self.person.show(chunk["shown"])
         else:
             self.person.progress(chunk)
+
+    def _say_all(self, messages: Sequence[BaseMessage]) -> None:
+        for message in messages:
+            if isinstance(message, AIMessage) and message.text.strip():
+                self.person.say(message.text)
 
     def _answer(self, asked: Mapping[str, Any]) -> Any:
         if "action_requests" not in asked:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Union
 
@@ -23,6 +24,10 @@ from quantext_graph.faults import ModelUnavailable
 from quantext_graph.models import ChatModel
 
 MAX_TOKENS = 700
+
+AT_MOST = 2
+"""Calls of one tool before the person speaks again. A model of 1.5B, left alone, looked at the same file
+29 times; what it may not call it cannot write."""
 
 
 class Say(BaseModel):
@@ -56,8 +61,12 @@ class SchemaCalls(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         **_: Any,
     ) -> ChatResult:
-        asked = [*_told(messages, self.tools)]
-        reply = self.chat.structured(asked, step_of(self.tools), temperature=0.2, max_tokens=MAX_TOKENS)
+        reply = self.chat.structured(
+            _told(messages, self.tools),
+            step_of(_not_yet_worn(messages, self.tools)),
+            temperature=0.2,
+            max_tokens=MAX_TOKENS,
+        )
         if not reply.values:
             raise ModelUnavailable(f"{self.chat.name}: gave no step that can be used ({reply.reason})")
         step = reply.value.step  # type: ignore[attr-defined]
@@ -78,6 +87,17 @@ def step_of(tools: Sequence[BaseTool]) -> type[BaseModel]:
         kinds.append(create_model(f"Call_{tool.name}", **fields))
     any_of: Any = Union[tuple(kinds)]  # noqa: UP007
     return create_model("Step", step=(any_of, ...))
+
+
+def _not_yet_worn(messages: Sequence[BaseMessage], tools: Sequence[BaseTool]) -> list[BaseTool]:
+    """The tools that may be called once more in this turn."""
+    called: Counter[str] = Counter()
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            called.clear()
+        elif isinstance(message, ToolMessage):
+            called[str(message.name)] += 1
+    return [tool for tool in tools if called[tool.name] < AT_MOST]
 
 
 def _told(messages: Sequence[BaseMessage], tools: Sequence[BaseTool]) -> list[BaseMessage]:

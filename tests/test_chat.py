@@ -19,7 +19,7 @@ from servers import Act, OpenAIServer
 
 from quantext_graph import background
 from quantext_graph.agent import ReleaseTools
-from quantext_graph.chat import Talk, hold
+from quantext_graph.chat import CALLS_IN_A_TURN, Talk, hold
 from quantext_graph.records import open_table
 from quantext_graph.spec import ModelSpec
 from quantext_graph.workspace import Workspace
@@ -295,6 +295,15 @@ def test_a_model_that_fails_is_one_line_and_is_asked_again(chat: Chat) -> None:
     assert any("no access (401)" in line for line in person.shown)
     assert person.said[-1] == "Here I am."
     assert [m["content"] for m in chat.model.asked[-1]["messages"] if m["role"] == "user"] == ["Hello"]
+
+
+def test_a_model_that_only_calls_tools_is_stopped(chat: Chat) -> None:
+    chat.model.then = lambda _: calls("list_releases")
+    person = chat.process(("", "Hello?"), ("", None))
+    assert len(chat.model.asked) == CALLS_IN_A_TURN + 1
+    assert "limit" in person.said[-1]
+    chat.model.then = Act("Sorry.")
+    assert chat.process(("", "Well?"), ("", None)).said[-1] == "Sorry."
 
 
 def test_a_person_may_stop_a_tool_and_go_on_talking(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,27 @@ def test_a_step_that_is_none_is_asked_for_once_more(caller: Any, server: OpenAIS
         caller.invoke([HumanMessage("Hello")])
 
 
+def test_a_model_that_runs_in_circles_is_led_out(caller: Any, server: OpenAIServer) -> None:
+    server.then = step(say="Well.")
+    call = {"name": "look_at_file", "args": {"path": "posts.csv"}, "type": "tool_call"}
+    looked = [
+        [
+            AIMessage("", tool_calls=[{**call, "id": number}]),
+            ToolMessage('{"rows": 9}', tool_call_id=number, name="look_at_file"),
+        ]
+        for number in ("1", "2")
+    ]
+    for messages, may in (
+        ([HumanMessage("Look."), *looked[0]], True),
+        ([HumanMessage("Look."), *looked[0], *looked[1]], False),
+        ([HumanMessage("Look."), *looked[0], *looked[1], HumanMessage("Again.")], True),
+    ):
+        caller.invoke(messages)
+        schema = json.dumps(server.asked[-1]["response_format"]["json_schema"]["schema"])
+        assert ("Call_look_at_file" in schema) is may
+        assert "Call_check_release" in schema
+
+
 @pytest.mark.model
 def test_llama_cpp_takes_the_schema_of_all_tools(tmp_path: Path) -> None:
     """As a grammar it lets nothing else pass: what is written is a step, whole or cut at the limit."""
