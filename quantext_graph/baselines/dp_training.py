@@ -241,6 +241,7 @@ class _Progress:
             return
         weights = {name: p.detach().clone() for name, p in writer.parameters.items()}
         state = optimizer.original_optimizer.state_dict()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         part = path.with_suffix(".part")
         torch.save(
             {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quantext_graph.experiments.figures import draw_figures
 from quantext_graph.experiments.plan import Experiment
+from quantext_graph.experiments.results import Result
 from quantext_graph.experiments.runner import Progress, run_experiment
 from quantext_graph.experiments.tables import overview, write_tables
 from quantext_graph.spec import QuantextError
@@ -39,7 +40,8 @@ def run_and_report(
     if not outcome.results:
         raise QuantextError(f"{folder}: no method gave a result; " + "; ".join(warnings))
     write_tables(outcome.results, folder)
-    lines = [f"Results: {folder / 'results.csv'} ({'simulated rewriter' if simulate else 'real models'})"]
+    lines = list(_promises(outcome.results))
+    lines += [f"Results: {folder / 'results.csv'} ({'simulated rewriter' if simulate else 'real models'})"]
     try:
         drawn = draw_figures(outcome.results, folder / "figures")
         lines.append(f"Figures: {len(drawn)} in {folder / 'figures'}, as PNG and SVG")
@@ -48,3 +50,9 @@ def run_and_report(
     if outcome.reused:
         lines.append(f"{outcome.reused} releases were there already")
     return Report(list(overview(outcome.results)), warnings, lines, bool(outcome.failures))
+
+
+def _promises(results: Sequence[Result]) -> Iterator[str]:
+    """What each method promises at each budget, and where its label proportions come from."""
+    for (method, budget), row in {result.point: result for result in results}.items():
+        yield f"{method} {budget}".strip() + f": {row.guarantee}; label proportions: {row.label_source}"

@@ -112,6 +112,9 @@ def test_a_simulation_writes_its_table_and_figures(file, tmp_path, shell):
     summary = {(r["method"], r["budget"], r["secret"], r["attacker"]): r for r in table(out, "summary.csv")}
     assert summary["fixed", "gamma=20 k=5", "likes", "true labels"]["error_sd"]
     assert "simulated" in said
+    told = " ".join(said.split())
+    assert "Private Evolution epsilon=1: (1, " in told
+    assert "label proportions: public: shares of the auxiliary set" in told
     assert out.stat().st_mode & 0o077 == 0
 
 
