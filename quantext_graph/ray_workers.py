@@ -221,6 +221,8 @@ def _start(ray: Any, spec: Spec) -> bool:
         started = False
     here = ray.util.get_node_ip_address()
     away = sorted({node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]} - {here})
-    if away:
-        refuse_remote("executor: ray", away[0], allow_remote=spec.models.allow_remote)
+    if away and not spec.models.allow_remote:
+        if started:
+            ray.shutdown()
+        refuse_remote("executor: ray", away[0], allow_remote=False)
     return started

@@ -14,7 +14,8 @@ from releases import obedient, small_release
 from servers import Act
 
 from quantext_graph.job import Resources
-from quantext_graph.ray_workers import RayError, RayWorkers
+from quantext_graph.models import RemoteModelRefused
+from quantext_graph.ray_workers import RayError, RayWorkers, _start
 from quantext_graph.records import open_table
 from quantext_graph.run import Interrupted, Run, status, usage
 from quantext_graph.spec import QuantextError, parse_spec
@@ -95,6 +96,31 @@ def test_what_fails_on_a_worker_is_one_line_here(tmp_path: Path) -> None:
     assert "not there (404)" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "zanzibar" not in str(caught.value)
+
+
+class TwoMachines:
+    """A cluster with a second machine, as Ray names it."""
+
+    class util:  # noqa: N801
+        @staticmethod
+        def get_node_ip_address() -> str:
+            return "192.0.2.1"
+
+    @staticmethod
+    def is_initialized() -> bool:
+        return True
+
+    @staticmethod
+    def nodes() -> list[dict[str, Any]]:
+        addresses = {"192.0.2.1": True, "192.0.2.9": True, "192.0.2.5": False}
+        return [{"NodeManagerAddress": address, "Alive": alive} for address, alive in addresses.items()]
+
+
+def test_records_go_to_no_other_machine_unless_the_spec_says_so() -> None:
+    raw = {"data": {"path": "x.csv"}, "attributes": [{"name": "a", "categories": ["b", "c"]}]}
+    with pytest.raises(RemoteModelRefused, match=r"192\.0\.2\.9.*allow_remote"):
+        _start(TwoMachines, parse_spec(raw))
+    assert not _start(TwoMachines, parse_spec({**raw, "models": {"allow_remote": True}}))
 
 
 def test_what_cannot_go_on_ray_is_refused(tmp_path: Path) -> None:
