@@ -23,7 +23,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("QUANTEXT_NOTEBOOK_MIN_VERIFIED", "0")
     book = nbformat.read(path, as_version=4)
     NotebookClient(
-        book, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        book, timeout=500, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     ran = [cell for cell in book.cells if cell.cell_type == "code"]
     assert ran
