@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from langsmith import tracing_context
+
 from quantext_graph.auditing import FIGURES, REPORT
 from quantext_graph.run import Run, status, stoppable
 from quantext_graph.spec import QuantextError, Spec
@@ -222,7 +224,12 @@ def _work(folder: Path, retry_failed: bool) -> None:
     """Run to the gate, and leave word in the workspace where it does not come so far."""
     workspace = Workspace.open(folder)
     try:
-        with Run.resume(folder, retry_failed=retry_failed) as run, stoppable(run.control, lambda _: None):
+        # Nobody is there to be warned that the counts of a run would leave this machine.
+        with (
+            tracing_context(enabled=False),
+            Run.resume(folder, retry_failed=retry_failed) as run,
+            stoppable(run.control, lambda _: None),
+        ):
             run.go(_Steps(workspace))
     except QuantextError as error:
         end = {"reason": str(error), "public_reason": error.public_line, "exit_code": error.exit_code}

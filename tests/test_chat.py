@@ -107,7 +107,7 @@ def at_the_gate(folder: Path, then: str) -> Any:
     """What the person says once the run stands at the gate."""
 
     def wait() -> str:
-        found = background.wait(folder, 120)
+        found = background.wait(folder, 300)
         assert found.state == "gate", (found, found.reason)
         return then
 
