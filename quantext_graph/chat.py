@@ -110,15 +110,16 @@ def build_agent(
 
     asked: dict[str, Any] = {name: {"allowed_decisions": ["approve", "reject"]} for name in APPROVED}
     asked["write_spec"]["when"] = stands
+    middleware: list[AgentMiddleware[Any, Any, Any]] = [
+        HumanInTheLoopMiddleware(interrupt_on=asked),
+        ToolCallLimitMiddleware(run_limit=CALLS_IN_A_TURN, exit_behavior="end"),
+        ForThePerson(show),
+    ]
     return create_agent(
         model,
         tools.tools(),
         system_prompt=load("chat").say("system"),
-        middleware=[
-            HumanInTheLoopMiddleware(interrupt_on=asked),
-            ToolCallLimitMiddleware(run_limit=CALLS_IN_A_TURN, exit_behavior="end"),
-            ForThePerson(show),
-        ],
+        middleware=middleware,
         checkpointer=checkpointer,
         name="quantext-chat",
     )
