@@ -341,7 +341,7 @@ def test_a_run_that_misses_its_targets_fails_and_is_tried_again(tmp_path: Path, 
     broken = True
 
     def mumble(number: int, body: dict[str, Any], act: Act) -> Act:
-        if not broken or "snippets" in act.text or "attribute_1" in act.text:
+        if not broken or "snippets" in act.text or "gender" in act.text:
             return act
         if "openings" in act.text:
             return Act(json.dumps({"openings": [f"Well then, number {i} and" for i in range(30)]}))

@@ -105,7 +105,7 @@ def test_too_few_on_target_publishes_nothing_and_can_be_tried_again(tmp_path: Pa
     broken = True
 
     def mumble(number: int, body: dict[str, Any], act: Act) -> Act:
-        if not broken or "snippets" in act.text or "attribute_1" in act.text:
+        if not broken or "snippets" in act.text or "gender" in act.text:
             return act
         if "openings" in act.text:
             return Act(json.dumps({"openings": [f"Well then, number {i} and" for i in range(30)]}))

@@ -18,6 +18,7 @@ from quantext_graph.classifier import TextClassifier
 from quantext_graph.core.arrays import Codes, Floats
 from quantext_graph.models import ChatModel
 from quantext_graph.spec import ModelSpec, Spec
+from quantext_graph.steps.questions import label_instruction
 
 GROUP = 16
 """Texts that a model reads before what it said is kept."""
@@ -82,7 +83,7 @@ class ModelReader:
         return np.array([self.kept.get(key) for key in keys], dtype=np.int64)
 
     def _key(self, text: str) -> str:
-        asked = [(a.name, a.category_names) for a in self.spec.attributes]
+        asked = label_instruction(self.spec, range(len(self.spec.attributes)))
         whole = f"{self.reference.model_dump_json()}\0{asked}\0{text}"
         return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()
 

@@ -6,6 +6,7 @@ words; else one structured call answers all attributes with an enum for each.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -160,7 +161,7 @@ class Questions:
 
     def _choose(self, text: str, attributes: Sequence[int]) -> Answer:
         """One structured call for several attributes; of a long text each window votes."""
-        head = [SystemMessage(self._instruction(attributes))]
+        head = [SystemMessage(label_instruction(self.spec, attributes))]
         schema = self._schema(tuple(attributes))
         votes: list[dict[int, Scores]] = []
         usage = Usage()
@@ -187,22 +188,6 @@ class Questions:
     def _schemas(self) -> dict[tuple[int, ...], type[BaseModel]]:
         return {}
 
-    def _instruction(self, attributes: Sequence[int]) -> str:
-        prompt = load("label")
-        blocks = []
-        for i in attributes:
-            attribute = self.spec.attributes[i]
-            blocks.append(
-                prompt.say(
-                    "attribute",
-                    name=attribute.name,
-                    description=attribute.description or attribute.name,
-                    categories=category_list(attribute, attribute.category_names, "label", "name"),
-                )
-            )
-        said: str = prompt.say("system", attributes="\n\n".join(blocks))
-        return said
-
     def _one_hot(self, value: BaseModel, attributes: Sequence[int]) -> dict[int, Scores]:
         named = value.model_dump()
         scores = {}
@@ -226,18 +211,42 @@ def _sum(asked: Scores, prior: Scores | None) -> Scores:
     return asked if prior is None else WEIGHT * asked + prior
 
 
-def choice_schema(spec: Spec, attributes: Sequence[int]) -> type[BaseModel]:
-    """A model with one field for each attribute, an enum of its category names."""
-    fields: dict[str, Any] = {
-        _field(place): (
-            Literal[spec.attributes[i].category_names],
-            Field(description=spec.attributes[i].name),
+def label_instruction(spec: Spec, attributes: Sequence[int]) -> str:
+    """What is asked of a text in one structured call."""
+    prompt = load("label")
+    blocks = []
+    for i in attributes:
+        attribute = spec.attributes[i]
+        blocks.append(
+            prompt.say(
+                "attribute",
+                name=attribute.name,
+                description=attribute.description or attribute.name,
+                categories=category_list(attribute, attribute.category_names, "label", "name"),
+            )
         )
-        for place, i in enumerate(attributes)
+    said: str = prompt.say("system", attributes="\n\n".join(blocks))
+    return said
+
+
+def choice_schema(spec: Spec, attributes: Sequence[int]) -> type[BaseModel]:
+    """A model with one field for each attribute, an enum of its category names.
+
+    In JSON a field is called after its attribute: a small model answers what the key before it says.
+    """
+    fields: dict[str, Any] = {
+        _field(place): (Literal[spec.attributes[i].category_names], Field(alias=key))
+        for place, (i, key) in enumerate(zip(attributes, _keys(spec, attributes), strict=True))
     }
     return create_model("Labels", __config__=ConfigDict(extra="forbid"), **fields)
 
 
+def _keys(spec: Spec, attributes: Sequence[int]) -> list[str]:
+    """The attributes' names as servers allow them in a schema, or numbers where nothing would be left."""
+    keys = [re.sub(r"[^A-Za-z0-9_.-]+", "_", spec.attributes[i].name)[:64].strip("_") for i in attributes]
+    return [key if key and keys.count(key) == 1 else _field(place) for place, key in enumerate(keys)]
+
+
 def _field(place: int) -> str:
-    """Fields are numbered: an attribute may be called anything, a Python field may not."""
+    """In Python fields are numbered: an attribute may be called anything, a field may not."""
     return f"attribute_{place + 1}"

@@ -48,7 +48,7 @@ class Reader:
         topic = next(word for word in corpus.TOPICS if word in text)
         likes = re.search(r"\blike\b", text) is not None
         stance = corpus.STANCES[int(likes == self.wrong(text))]
-        return Reply(Outcome.OK, (output(attribute_1=topic, attribute_2=stance),))
+        return Reply(Outcome.OK, (output(Topic=topic, Stance=stance),))
 
 
 # -- what is attacked -------------------------------------------------------------------------------

@@ -10,19 +10,21 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from quantext_graph.prompts import load, marked
 from steps_fakes import Script
 
+from quantext_graph.spec import parse_spec
 from quantext_graph.steps.extract import extract
 from quantext_graph.steps.kit import Kit
 from quantext_graph.steps.label import label
+from quantext_graph.steps.questions import choice_schema, label_instruction
 
-STEPS = ("extract", "label", "openings", "rewrite", "score")
+PROMPTS = ("chat", "extract", "guide", "label", "openings", "rewrite", "score", "vary")
 
 
 def test_every_prompt_file_says_what_goes_in_and_what_comes_out() -> None:
     files = sorted(
         p.name for p in resources.files("quantext_graph.prompts").iterdir() if p.name.endswith(".md")
     )
-    assert files == sorted(f"{name}.md" for name in STEPS)
-    for name in STEPS:
+    assert files == sorted(f"{name}.md" for name in PROMPTS)
+    for name in PROMPTS:
         assert set(load(name).header) == {"in", "out"}
         assert "system" in load(name).sections
 
@@ -70,3 +72,16 @@ def test_record_text_stands_in_the_last_message_only_and_never_in_the_instructio
             assert str(message.content).startswith("<text>\n")
             assert str(message.content).count("</text>") == 1
             assert "{0} {text} $name" in str(message.content)
+
+
+def test_the_fields_of_a_label_are_called_after_their_attributes() -> None:
+    """A small model that was asked for `attribute_1` named one category whatever the text said."""
+    names = ["Stance on it", "gender", "Haltung", "性別", "age?", "age!"]
+    spec = parse_spec(
+        {"data": {"path": "x.csv"}, "attributes": [{"name": n, "categories": ["a", "b"]} for n in names]}
+    )
+    schema = choice_schema(spec, range(6))
+    keys = ["Stance_on_it", "gender", "Haltung", "attribute_4", "attribute_5", "attribute_6"]
+    assert list(schema.model_json_schema()["properties"]) == keys
+    assert schema.model_validate(dict.fromkeys(keys, "b")).model_dump()["attribute_1"] == "b"
+    assert all(f"{name}: " in label_instruction(spec, range(6)) for name in names)

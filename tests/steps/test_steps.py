@@ -32,7 +32,7 @@ def replies(**answers: str) -> Callable[[Sequence[BaseMessage]], str]:
         if '"openings"' in system:
             return answers.get("openings", '{"openings": []}')
         if "say which category" in system:
-            return answers.get("labels", '{"attribute_1": "sad", "attribute_2": "rain"}')
+            return answers.get("labels", '{"Mood": "sad", "Topic": "rain"}')
         _, _, opening = last.rpartition("go on from there: ")
         begun = opening if "go on from there" in last else ""
         return begun + answers.get("text", " and nobody in the valley had seen it coming.")
@@ -44,7 +44,7 @@ def replies(**answers: str) -> Callable[[Sequence[BaseMessage]], str]:
 
 
 def test_labels_come_from_one_structured_call_where_there_are_no_log_probabilities(make_kit: MakeKit) -> None:
-    script = Script(replies(labels='{"attribute_1": "None", "attribute_2": "rain"}'))
+    script = Script(replies(labels='{"Mood": "None", "Topic": "rain"}'))
     found = label(make_kit(script), "some text")
     assert found.codes == (2, 1)
     assert found.outcome is Outcome.OK
@@ -52,13 +52,13 @@ def test_labels_come_from_one_structured_call_where_there_are_no_log_probabiliti
 
 
 def test_labels_of_a_column_are_kept_and_not_asked_for(make_kit: MakeKit) -> None:
-    script = Script(replies(labels='{"attribute_1": "rain"}'))
+    script = Script(replies(labels='{"Topic": "rain"}'))
     found = label(make_kit(script), "some text", {0: 0})
     assert found.codes == (0, 1)
     assert found.confidence[0] == 1.0
 
 
-@pytest.mark.parametrize("reply", ["", "no json", '{"attribute_1": "angry", "attribute_2": "rain"}'])
+@pytest.mark.parametrize("reply", ["", "no json", '{"Mood": "angry", "Topic": "rain"}'])
 def test_a_reply_that_cannot_be_used_leaves_chance_and_a_reason(make_kit: MakeKit, reply: str) -> None:
     found = label(make_kit(Script(replies(labels=reply))), "secret words")
     assert found.outcome is not Outcome.OK
@@ -91,7 +91,7 @@ def test_one_attribute_and_five(make_kit: MakeKit) -> None:
         categories = ["None", "a b", "c"]
         attributes = [{"name": f"no. {i}!", "categories": categories} for i in range(m)]
         spec = Spec.model_validate({**SPEC, "attributes": attributes})
-        reply = json.dumps({f"attribute_{i + 1}": "None" for i in range(m)})
+        reply = json.dumps({f"no._{i}": "None" for i in range(m)})
         kit = make_kit(Script(replies(labels=reply)), spec=spec)
         assert label(kit, "x").codes == (0,) * m
         assert rewrite(kit, (), (1,) * m).text
@@ -273,7 +273,7 @@ def test_a_copy_of_a_demonstration_is_not_publishable(make_kit: MakeKit) -> None
 
 
 def test_the_model_decides_where_no_classifier_was_trained(make_kit: MakeKit) -> None:
-    kit = make_kit(Script(replies(labels='{"attribute_1": "sad", "attribute_2": "tea"}')))
+    kit = make_kit(Script(replies(labels='{"Mood": "sad", "Topic": "tea"}')))
     assert verify(kit, "a new text", (1, 0)).on_target
     verdict = verify(kit, "a new text", (1, 1))
     assert verdict.failures == ("Topic",)
