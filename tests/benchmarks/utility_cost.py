@@ -9,13 +9,18 @@ The dense way holds the three n×n matrices of distances at once.
 from __future__ import annotations
 
 import argparse
-import resource
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from memory import peak_mb
 
 from quantext_graph.audit.utility import frechet_distance, knn_precision_recall, unit_norm
 
@@ -55,9 +60,10 @@ def main() -> None:
     large = corpora(n, rng)
     found, neighbours = cpu(lambda: knn_precision_recall(*large))
     fid, distance = cpu(lambda: frechet_distance(*large))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"n = {n:,}: precision {found.precision:.3f}, recall {found.recall:.3f}, FID {fid:.4f}")
-    print(f"  neighbours {neighbours:.0f} CPU s, FID {distance:.1f} CPU s, {peak:.2f} GiB at most")
+    print(
+        f"  neighbours {neighbours:.0f} CPU s, FID {distance:.1f} CPU s, {peak_mb() / 1024:.2f} GiB at most"
+    )
 
 
 if __name__ == "__main__":
