@@ -62,7 +62,7 @@ def main() -> None:
     fid, distance = cpu(lambda: frechet_distance(*large))
     print(f"n = {n:,}: precision {found.precision:.3f}, recall {found.recall:.3f}, FID {fid:.4f}")
     print(
-        f"  neighbours {neighbours:.0f} CPU s, FID {distance:.1f} CPU s, {peak_mb() / 1024:.2f} GiB at most"
+        f"  neighbours {neighbours:.0f} CPU s, FID {distance:.1f} CPU s, peak {peak_mb() / 1024:.2f} GiB at most"
     )
 
 
