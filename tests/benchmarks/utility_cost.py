@@ -61,9 +61,8 @@ def main() -> None:
     found, neighbours = cpu(lambda: knn_precision_recall(*large))
     fid, distance = cpu(lambda: frechet_distance(*large))
     print(f"n = {n:,}: precision {found.precision:.3f}, recall {found.recall:.3f}, FID {fid:.4f}")
-    print(
-        f"  neighbours {neighbours:.0f} CPU s, FID {distance:.1f} CPU s, peak {peak_mb() / 1024:.2f} GiB at most"
-    )
+    memory = f"{peak_mb() / 1024:.2f} GiB at most"
+    print(f"  neighbours {neighbours:.0f} CPU s, FID {distance:.1f} CPU s, {memory}")
 
 
 if __name__ == "__main__":
