@@ -10,6 +10,7 @@ import atexit
 import os
 import secrets
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ __all__ = [
 DEFAULT_SLOTS = 4
 DEFAULT_CONTEXT = 4096
 _PROMPT_CACHE_MIB = 512
+_SETTLING_SECONDS = 1.0
 
 
 class EmbeddedServer:
@@ -47,6 +49,7 @@ class EmbeddedServer:
         self._users = 1
         self._server: Any = _start(path, context=context, slots=slots, key=self.key)
         self.address: str = self._server.listening_address
+        self._started = time.monotonic()
 
     @classmethod
     def shared(
@@ -78,6 +81,9 @@ class EmbeddedServer:
         with self._lock:
             for key in [key for key, server in self._shared.items() if server is self]:
                 del self._shared[key]
+            if self._server is not None:
+                # Told to end before its loop has begun, llama.cpp waits for ever.
+                time.sleep(max(0.0, self._started + _SETTLING_SECONDS - time.monotonic()))
             self._server = None
 
     def __repr__(self) -> str:
