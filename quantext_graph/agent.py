@@ -119,7 +119,7 @@ class ReleaseTools:
                 for title, each in found.guarantees.secrets.items()
             },
             "assumptions": assumptions(found.guarantees.mechanism, loaded.mechanism.log_l),
-            "estimate": found.estimate.line(),
+            "model_calls": [found.estimate.calls, found.estimate.calls_at_most],
             "nats_spent_before": round(found.spending.spent, 4),
             "nats_added": round(found.guarantees.worst.bound_nats, 4),
             "notes": list(found.guarantees.notes),
@@ -128,7 +128,9 @@ class ReleaseTools:
             public["why_vacuous"] = why_vacuous(found.guarantees.mechanism, found.guarantees.worst.cap_nats)
         if found.spending.over_cap:
             public["over_cap"] = "with the releases before, the sum of nats promises nothing any more"
-        return Answer(public, [*found.warnings, *found.spending.lines()], {"dropped": found.dropped})
+        # Tokens and time go by the length of private texts.
+        shown = [found.estimate.line(), *found.warnings, *found.spending.lines()]
+        return Answer(public, shown, {"dropped": found.dropped})
 
     def tradeoff(self, spec: str, nats: float) -> Answer:
         """What a budget buys: for several budgets the bound in nats, by what factor an attacker's chance

@@ -194,4 +194,4 @@ def promises(checked: Answer) -> list[str]:
     public = checked.public
     said = [f"{title}: {' '.join(words)}" for title, words in public["guarantee"].items()]
     said += [public[name] for name in ("why_vacuous", "over_cap") if name in public]
-    return [*said, f"{public['records']} records; {public['estimate']}", *checked.shown]
+    return [*said, f"{public['records']} records", *checked.shown]

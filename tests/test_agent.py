@@ -81,6 +81,17 @@ def test_a_column_name_that_may_be_a_cell_is_withheld(tmp_path: Path, call: Call
     assert name not in json.dumps(public)
 
 
+def test_a_check_says_nothing_of_how_long_the_private_texts_are(tmp_path: Path, call: Call) -> None:
+    small_release(tmp_path, "http://127.0.0.1:9/v1")
+    short, shown = call("check_release")
+    private = tmp_path / "private.csv"
+    private.write_text(private.read_text().replace(" is a ", f" is {'in short ' * 40}a "))
+    long, shown_of_long = call("check_release")
+    assert long == short
+    assert shown_of_long["shown"][0] != shown["shown"][0]
+    assert "tokens" in shown["shown"][0]
+
+
 def test_a_large_file_is_known_by_its_first_rows(tmp_path: Path, call: Call) -> None:
     """Two gigabytes, most of them a hole that would be refused if it were read."""
     with (tmp_path / "large.csv").open("w", encoding="utf-8") as file:
