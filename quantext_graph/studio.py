@@ -27,8 +27,8 @@ class StudioContext(ReleaseContext):
 
 
 class StudioError(ValueError):
-    """What stops a run, in one line. LangGraph's server shows the words of a `ValueError` and hides
-    those of an exception that it does not know."""
+    """What stops a run, in one line that anybody may read: LangGraph's server keeps the words of a
+    `ValueError` and shows them to Studio, a page of another host. Others it hides."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def _job(runtime: Runtime[ReleaseContext]) -> Iterator[Job]:
         with Job.of(spec, runtime, held, context) as job:
             yield job
     except QuantextError as error:
-        raise StudioError(str(error)) from None
+        raise StudioError(error.public_line) from None
 
 
 @lru_cache

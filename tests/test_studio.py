@@ -16,11 +16,13 @@ from typing import Any
 
 import httpx
 import pytest
+from langgraph.runtime import Runtime
 from langgraph_sdk import get_sync_client
 from releases import obedient, small_release
 
-from quantext_graph import Approval
+from quantext_graph import Approval, studio
 from quantext_graph.records import open_table
+from quantext_graph.stages import NotEnoughVerified
 
 TOP = Path(__file__).parents[1]
 
@@ -130,3 +132,14 @@ def test_a_spec_that_is_not_there_is_said_by_the_api(tmp_path: Path) -> None:
         thread = client.threads.create()["thread_id"]
         with pytest.raises(Exception, match=r"none\.yaml: no such file"):
             client.runs.wait(thread, "release", input={}, context={"spec": "none.yaml"})
+
+
+def test_an_error_that_counts_records_does_not_reach_the_page(tmp_path: Path) -> None:
+    small_release(tmp_path, "http://127.0.0.1:9/v1")
+    context = studio.StudioContext(
+        str(tmp_path / "studio.work"), str(tmp_path / "out"), str(tmp_path / "spec.yaml")
+    )
+    with pytest.raises(studio.StudioError) as caught, studio._job(Runtime(context=context)):
+        raise NotEnoughVerified("7 of 24 records reached their target")
+    assert "7" not in str(caught.value)
+    assert "too few records" in str(caught.value)
