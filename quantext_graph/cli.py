@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from dataclasses import asdict
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from quantext_graph import terminal
-from quantext_graph.spec import DEFAULT_CHAT, Models, ModelSpec, QuantextError, Spec, load_spec
+from quantext_graph.spec import DEFAULT_CHAT, ModelSpec, QuantextError, Spec, load_spec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -256,9 +254,10 @@ def demo(
     min_verified: Annotated[float | None, typer.Option(min=0, max=1, help="instead of the demo's")] = None,
 ) -> None:
     """Release 24 invented patient messages with the embedded model: the whole path in a few minutes."""
+    from quantext_graph.demo import demo_spec
     from quantext_graph.run import Run
 
-    spec = _demo_spec(folder, model, min_verified)
+    spec = demo_spec(folder, model, min_verified)
     _fetch_model(spec.models.chat)
     outcome_folder = _drive(Run.start(spec), yes=True, samples=4)
     if outcome_folder:
@@ -424,24 +423,6 @@ def _spec_of(workspace: Path) -> Spec:
         return opened.spec
     finally:
         opened.close()
-
-
-def _demo_spec(folder: Path, model: str, min_verified: float | None) -> Spec:
-    if (folder / "release.work").exists():
-        raise QuantextError(
-            f"{folder}: a demo has run here; remove the folder, or name another with --folder"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("spec.yaml", "messages.csv", "public_messages.csv"):
-        with (files("quantext_graph.demo") / name).open("rb") as source, (folder / name).open("wb") as copy:
-            shutil.copyfileobj(source, copy)
-    spec = load_spec(folder / "spec.yaml")
-    if model:
-        spec = spec.model_copy(update={"models": Models(chat=ModelSpec(model=model))})
-    if min_verified is not None:
-        limits = spec.limits.model_copy(update={"min_verified": min_verified})
-        spec = spec.model_copy(update={"limits": limits})
-    return spec
 
 
 def _fetch_model(model: ModelSpec) -> None:
