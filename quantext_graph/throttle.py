@@ -85,9 +85,8 @@ class Throttle:
                 wait = self._wait(self._clock())
                 if wait <= 0:
                     break
-                if (
-                    self._halting and self._active < self._pace.allowed
-                ):  # it is not for its turn that it waits
+                # It is for the server that it waits, not for its turn.
+                if self._halting and self._active < int(self._pace.allowed):
                     self._refuse_halted()
                 self._changed.wait(min(wait, 1.0))
             now = self._clock()

@@ -41,4 +41,6 @@ def test_a_notebook_is_kept_with_outputs_that_are_small_and_of_no_machine(path: 
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     for output in (output for cell in code for output in cell.outputs):
         assert output.output_type != "error"
-        assert not re.search(r"(/home/|/root/|/tmp/|/work/|/Users/)", str(output))
+        for kind in [kind for kind in output.get("data", {}) if kind.startswith("image/")]:
+            del output["data"][kind]  # letters of no meaning
+        assert not re.search(r"(?<![\w.:/<])/[A-Za-z][\w.-]*/", str(output))  # an absolute path

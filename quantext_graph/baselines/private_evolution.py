@@ -60,8 +60,8 @@ class PrivateEvolution(Method):
         sigma = self.sigma or gaussian_sigma(self.epsilon, queries, delta)
         epsilon = gaussian_epsilon(sigma, queries, delta)
         labels = self._labels(task, sigma)
-        population = task.writer.compose(np.repeat(labels, self.expansion, axis=0), step="compose")
         labels_now = np.repeat(labels, self.expansion, axis=0)
+        population = task.writer.compose(labels_now, step="compose")
         voters = task.embed(task.private.texts)
         for t in range(self.iterations):
             task.progress("evolve", t, self.iterations)
