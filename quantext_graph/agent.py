@@ -104,8 +104,8 @@ class ReleaseTools:
 
     def check_release(self, spec: str) -> Answer:
         """What a release by this spec would be: number of records, the guarantee for each secret in plain
-        words, why it is vacuous if it is, model calls at least and at most, and what the data set has spent so
-        far. The person is shown tokens, money and time."""
+        words, why it is vacuous if it is, model calls at least and at most, and what the data set has spent.
+        The person is shown tokens, money and time."""
         from quantext_graph.check import check
 
         loaded = self.spec(spec)
