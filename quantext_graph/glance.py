@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from quantext_graph.tables import RecordsError
@@ -24,7 +25,16 @@ def glance(path: Path) -> tuple[DatasetSummary, bool]:
     Raises:
         RecordsError: as `inspect`.
     """
-    if not path.is_file() or path.stat().st_size <= LARGE:
+    if not path.is_file():
+        return inspect(path), False
+    found = path.stat()
+    return _glance(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _glance(path: Path, size: int, _: int) -> tuple[DatasetSummary, bool]:
+    """Of a file as it stands: a conversation comes back to the same one with every question."""
+    if size <= LARGE:
         return inspect(path), False
     with tempfile.TemporaryDirectory(prefix="quantext-") as folder:  # mode 0700
         sample = Path(folder, f"head{path.suffix}")
@@ -35,7 +45,7 @@ def glance(path: Path) -> tuple[DatasetSummary, bool]:
             sample.write_bytes(_whole_rows(path))
         look = inspect(sample)
         if rows is None:
-            rows = round(look.rows * path.stat().st_size / sample.stat().st_size)
+            rows = round(look.rows * size / sample.stat().st_size)
     return replace(look, path=path, rows=rows), not exact
 
 
