@@ -24,7 +24,7 @@ from quantext_graph.spec import QuantextError
 
 Progress = Callable[[dict[str, Any]], None]
 
-VERSION = 1
+VERSION = 2
 """Of what a cell keeps; another version is computed anew."""
 
 
