@@ -10,7 +10,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from quantext_graph.faults import ModelError
-from quantext_graph.guard import is_loopback, ollama_client_options, refuse_remote
+from quantext_graph.guard import is_loopback, logging_as_it_is, ollama_client_options, refuse_remote
 from quantext_graph.model_files import MINILM, MINILM_TOKENIZER
 from quantext_graph.spec import Models
 
@@ -52,7 +52,8 @@ class WordLlamaEmbeddings(Embeddings):
 
 @lru_cache(maxsize=1)
 def _wordllama() -> Any:
-    import wordllama
+    with logging_as_it_is():
+        import wordllama
 
     # The package looks for its own tokenizer in a folder of another name, then in `cache_dir`.
     folder = Path(wordllama.__file__).parent

@@ -12,6 +12,8 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -83,6 +85,18 @@ def keep_bodies_out_of_logs() -> None:
         logger = logging.getLogger(name)
         if _above_debug not in logger.filters:
             logger.addFilter(_above_debug)
+
+
+@contextmanager
+def logging_as_it_is() -> Iterator[None]:
+    """For the import of a package that configures everybody's log (Opacus, wordllama): undone at the end."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _above_debug(record: logging.LogRecord) -> bool:

@@ -4,6 +4,8 @@ import io
 import json
 import logging
 import math
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -470,6 +472,25 @@ def test_wordllama_embeds_without_a_download() -> None:
     assert likeness[0, 1] > likeness[0, 2]
     assert np.diag(likeness) == pytest.approx(1, abs=1e-3)
     assert text_embedding("wordllama", Models()).embed_documents([]) == []
+
+
+HOST = """
+import logging
+root = logging.getLogger()
+before = root.level, list(root.handlers)
+from quantext_graph.models import text_embedding
+from quantext_graph.spec import Models
+text_embedding("wordllama", Models()).embed_documents(["one"])
+from quantext_graph.baselines.accounting import gaussian_sigma
+gaussian_sigma(1.0, 1, 1e-5)
+import quantext_graph.cli
+assert (root.level, root.handlers) == before, (root.level, root.handlers)
+"""
+
+
+def test_no_package_that_we_load_configures_the_log_of_the_host() -> None:
+    ran = subprocess.run([sys.executable, "-c", HOST], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 # Of "I adore this candidate" by all-MiniLM-L6-v2 in single precision (sentence-transformers 6.2).

@@ -6,9 +6,7 @@ one record with its labels; the labels to write for are public, or noised and pa
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -19,6 +17,7 @@ from quantext_graph.baselines.kept import Kept
 from quantext_graph.baselines.method import Method, Released, Task, unbounded
 from quantext_graph.baselines.public_labels import Proportions, drawn_labels, label_counts, label_source
 from quantext_graph.core.arrays import Codes
+from quantext_graph.guard import logging_as_it_is
 from quantext_graph.spec import Spec
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class DPFineTuning(Method):
     labels: Proportions = "public"
 
     def release(self, task: Task) -> Released:
-        with _logging_as_it_is():
+        with logging_as_it_is():
             from quantext_graph.baselines.dp_training import Training, Writer, spent_epsilon, train
 
         n = len(task.private)
@@ -146,15 +145,3 @@ def prompt(spec: Spec, codes: Sequence[int]) -> str:
         for attribute, code in zip(spec.attributes, codes, strict=True)
     )
     return " | ".join(said) + "\n"
-
-
-@contextmanager
-def _logging_as_it_is() -> Iterator[None]:
-    """Opacus sets the level of everybody's log when it is imported."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
