@@ -6,6 +6,7 @@ one record with its labels; the labels to write for are public, or noised and pa
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -62,8 +63,12 @@ class DPFineTuning(Method):
     labels: Proportions = "public"
 
     def release(self, task: Task) -> Released:
-        with logging_as_it_is():
-            from quantext_graph.baselines.dp_training import Training, Writer, spent_epsilon, train
+        # What its packages log and warn of is of no use to who compares methods.
+        with logging_as_it_is(), warnings.catch_warnings(action="ignore"):
+            return self._release(task)
+
+    def _release(self, task: Task) -> Released:
+        from quantext_graph.baselines.dp_training import Training, Writer, spent_epsilon, train
 
         n = len(task.private)
         delta = self.delta or usual_delta(n)

@@ -6,9 +6,10 @@ none. A seed makes it reproducible and not private: this is for comparisons.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ class Writer:
         transformers_logging.disable_progress_bar()
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+            with redirect_stderr(StringIO()):  # a bar of tensors that knows no off
+                model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
         except (OSError, ValueError) as error:
             raise QuantextError(
                 f"dp_finetuning: {name} cannot be loaded ({type(error).__name__}); name a folder or a model "
@@ -167,7 +169,6 @@ def train(
 ) -> Trained:
     """DP-SGD (Abadi et al. 2016): Poisson batches, each text's gradient clipped, noise in every step,
     also in one whose batch is empty."""
-    warnings.filterwarnings("ignore", "Full backward hook is firing")  # adapters of the first layer
     wrapped = GradSampleModule(writer.model, loss_reduction="sum")
     generator = torch.Generator()
     optimizer = DPOptimizer(

@@ -150,7 +150,9 @@ def test_noise_of_a_budget_costs_that_budget_by_two_libraries():
 
 
 @pytest.mark.parametrize("labels", ["public", "noised"])
-def test_the_method_releases_texts_to_labels_that_are_not_the_private_ones(folder, tmp_path, labels):
+def test_the_method_releases_texts_to_labels_that_are_not_the_private_ones(
+    folder, tmp_path, labels, capfd, recwarn
+):
     rng = np.random.default_rng(1)
     private, public = codes(60, 0.9, rng), codes(40, 0.5, rng)
     method = DPFineTuning(model=str(folder), steps=3, batch=8, tokens=30, noise=1.0, labels=labels)
@@ -173,6 +175,8 @@ def test_the_method_releases_texts_to_labels_that_are_not_the_private_ones(folde
     assert released.guarantee.epsilon == pytest.approx(training + (labels == "noised") * 0.4)
     assert released.detail["weights_moved"] > 0
     assert list(release().texts) == list(released.texts)  # kept, not written again
+    assert capfd.readouterr() == ("", "")
+    assert [str(warning.message) for warning in recwarn] == []
 
 
 def test_a_model_that_is_not_there_is_one_line():
