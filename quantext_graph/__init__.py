@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from quantext_graph.job import Resources
     from quantext_graph.record_graph import build_record_graph
     from quantext_graph.rewriter import Rewriter, build_rewriter, rewrite_tool
-    from quantext_graph.spec import QuantextError, Spec, load_spec
+    from quantext_graph.spec import QuantextError, Spec
+    from quantext_graph.spec_file import load_spec
     from quantext_graph.state import Approval, ReleaseContext, ReleaseState
 
 _HOMES = {
@@ -27,7 +28,7 @@ _HOMES = {
     "build_graph": "graph",
     "build_record_graph": "record_graph",
     "build_rewriter": "rewriter",
-    "load_spec": "spec",
+    "load_spec": "spec_file",
     "rewrite_tool": "rewriter",
 }
 

@@ -38,7 +38,8 @@ from quantext_graph.card import assumptions, guarantee
 from quantext_graph.disclosure import Answer, Fields, Reader, never_raising
 from quantext_graph.drafting import SUFFIXES, Proposal, draft
 from quantext_graph.job import default_workspace
-from quantext_graph.spec import Spec, SpecError, load_spec
+from quantext_graph.spec import Spec, SpecError
+from quantext_graph.spec_file import load_spec
 from quantext_graph.workspace import Workspace
 
 __all__ = ["Answer", "Reader", "ReleaseTools", "public_figures", "release_tools"]

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from quantext_graph import terminal
-from quantext_graph.spec import DEFAULT_CHAT, ModelSpec, QuantextError, Spec, load_spec
+from quantext_graph.spec import DEFAULT_CHAT, ModelSpec, QuantextError, Spec
+from quantext_graph.spec_file import load_spec
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from quantext_graph.spec import DEFAULT_CHAT, QuantextError, Spec, SpecError, parse_spec
+from quantext_graph.spec import DEFAULT_CHAT, QuantextError, Spec, SpecError
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.tools.inspect_dataset import ColumnSummary, DatasetSummary, inspect
 
 SUFFIXES = (".yaml", ".yml")

@@ -25,7 +25,8 @@ from quantext_graph import background
 from quantext_graph.agent import Reader, ReleaseTools, public_figures
 from quantext_graph.guard import is_loopback
 from quantext_graph.mcp_tools import add_tools
-from quantext_graph.spec import QuantextError, load_spec
+from quantext_graph.spec import QuantextError
+from quantext_graph.spec_file import load_spec
 from quantext_graph.store import WorkspaceError
 from quantext_graph.workspace import Workspace
 

@@ -12,7 +12,8 @@ from quantext_graph.auditing import FIGURES, MOST_AT_GATE, audit_workspace
 from quantext_graph.core.arrays import Codes
 from quantext_graph.records import read_source
 from quantext_graph.run import status
-from quantext_graph.spec import Spec, SpecError, load_spec
+from quantext_graph.spec import Spec, SpecError
+from quantext_graph.spec_file import load_spec
 from quantext_graph.workspace import Workspace
 
 

@@ -1,18 +1,13 @@
-"""The YAML spec as Pydantic models: what is released, what is secret, and how.
-
-Everything a user writes comes in through `load_spec`, which answers a mistake with one line that
-says where it stands, what is wrong and how to mend it.
-"""
+"""The YAML spec as Pydantic models: what is released, what is secret, and how."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class QuantextError(Exception):
@@ -334,100 +329,3 @@ def unknown_name(kind: str, name: str, known: list[str] | tuple[str, ...]) -> st
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     return f"no {kind} is called {name!r}; {hint}"
-
-
-def load_spec(path: str | Path) -> Spec:
-    """Read and validate a YAML spec; relative paths in it are taken from its own folder.
-
-    Raises:
-        SpecError: with one line for the first mistake: file, place in the spec, what, and how to mend it.
-    """
-    path = Path(path)
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise SpecError(f"{path}: no such file; `quantext init DATA` writes a spec") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read ({_reason(error)}); a spec is UTF-8 YAML") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise SpecError(
-            f"{path}{line}: not valid YAML ({getattr(error, 'problem', None) or 'syntax'})"
-        ) from None
-    if not isinstance(raw, Mapping):
-        raise SpecError(
-            f"{path}: a spec is a mapping with data, attributes, secrets ...; see `quantext init`"
-        )
-    return parse_spec(dict(raw), origin=str(path), folder=path.parent)
-
-
-def parse_spec(raw: dict[str, Any], *, origin: str = "spec", folder: Path | None = None) -> Spec:
-    """Validate a spec that is already a mapping; `folder` is where its relative paths start.
-
-    Raises:
-        SpecError: as `load_spec`.
-    """
-    try:
-        spec = Spec.model_validate(raw)
-    except ValidationError as error:
-        raise SpecError(f"{origin}: {_first_line(error)}") from None
-    return _anchored(spec, folder) if folder is not None else spec
-
-
-def _anchored(spec: Spec, folder: Path) -> Spec:
-    folder = folder.absolute()
-    data = spec.data.model_copy(update={"path": folder / spec.data.path})
-    auxiliary = spec.auxiliary and spec.auxiliary.model_copy(update={"path": folder / spec.auxiliary.path})
-    output = spec.output.model_copy(update={"path": folder / spec.output.path})
-    return spec.model_copy(update={"data": data, "auxiliary": auxiliary, "output": output})
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or type(error).__name__
-
-
-def _first_line(error: ValidationError) -> str:
-    """The first mistake in words: where it stands in the spec, what is wrong, how to mend it."""
-    first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
-    where = _place(first["loc"])
-    if first["type"] == "extra_forbidden":
-        known = sorted(_fields_at(first["loc"][:-1]))
-        near = difflib.get_close_matches(str(first["loc"][-1]), known, n=1, cutoff=0.5)
-        return f"{where}: unknown key; " + (
-            f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-        )
-    if first["type"] == "missing":
-        return f"{where}: missing; add it"
-    message = first["msg"].removeprefix("Value error, ")
-    value = first.get("input")
-    shown = f" (got {value!r})" if isinstance(value, str | int | float | bool | None) and where else ""
-    return f"{where}: {message}{shown}" if where else message
-
-
-def _place(loc: tuple[int | str, ...]) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return "".join(parts).removeprefix(".")
-
-
-def _fields_at(loc: tuple[int | str, ...]) -> Iterator[str]:
-    """Field names of the model that stands at `loc` below `Spec`."""
-    model: Any = Spec
-    for part in loc:
-        if isinstance(part, int):
-            continue
-        field = model.model_fields.get(part)
-        if field is None:
-            return
-        model = _inner_model(field.annotation) or model
-    yield from model.model_fields
-
-
-def _inner_model(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        found = _inner_model(inner)
-        if found is not None:
-            return found
-    return None

@@ -14,7 +14,8 @@ from langgraph.runtime import Runtime
 
 from quantext_graph.graph import assemble
 from quantext_graph.job import Job, Resources
-from quantext_graph.spec import QuantextError, Spec, load_spec
+from quantext_graph.spec import QuantextError, Spec
+from quantext_graph.spec_file import load_spec
 from quantext_graph.state import ReleaseContext
 
 

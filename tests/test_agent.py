@@ -18,7 +18,7 @@ from quantext_graph import background
 from quantext_graph.agent import Reader, release_tools
 from quantext_graph.ledger import Ledger
 from quantext_graph.records import open_table
-from quantext_graph.spec import load_spec
+from quantext_graph.spec_file import load_spec
 from quantext_graph.workspace import Workspace
 
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -13,7 +13,8 @@ from test_records_messy import COUNTS, REFUSED
 
 from quantext_graph.check import check
 from quantext_graph.records import Table, open_table
-from quantext_graph.spec import QuantextError, Spec, parse_spec
+from quantext_graph.spec import QuantextError, Spec
+from quantext_graph.spec_file import parse_spec
 
 SUFFIXES = ("*.csv", "*.tsv", "*.txt", "*.jsonl")
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from quantext_graph.spec import Spec, load_spec
+from quantext_graph.spec import Spec
+from quantext_graph.spec_file import load_spec
 
 DEMO = Path(str(files("quantext_graph.demo")))
 LABELS = Path(__file__).parent / "data" / "demo_labels.csv"

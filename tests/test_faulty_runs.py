@@ -16,7 +16,7 @@ from servers import Act
 from quantext_graph import throttle
 from quantext_graph.records import open_table
 from quantext_graph.run import Run, failures, status, usage
-from quantext_graph.spec import load_spec
+from quantext_graph.spec_file import load_spec
 from quantext_graph.steps.texts import is_copy
 from quantext_graph.workspace import Workspace
 

@@ -24,7 +24,8 @@ from quantext_graph.descriptions import words_for
 from quantext_graph.embedded import ModelFileError, pull
 from quantext_graph.guided import build_guide
 from quantext_graph.models import ChatModel, Outcome, chat_model
-from quantext_graph.spec import Models, ModelSpec, load_spec
+from quantext_graph.spec import Models, ModelSpec
+from quantext_graph.spec_file import load_spec
 
 
 def proposals(body: dict[str, Any]) -> Act:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from quantext_graph.proposal import propose_spec
 from quantext_graph.records import read_source, write_table
-from quantext_graph.spec import SpecError, load_spec
+from quantext_graph.spec import SpecError
+from quantext_graph.spec_file import load_spec
 
 SPECIALS = [
     "NO",

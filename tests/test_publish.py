@@ -11,7 +11,8 @@ import yaml
 from quantext_graph.core.distribution import TableDistribution
 from quantext_graph.publish import publish
 from quantext_graph.records import open_table
-from quantext_graph.spec import QuantextError, parse_spec
+from quantext_graph.spec import QuantextError
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.store import Rewrite
 from quantext_graph.workspace import Workspace
 

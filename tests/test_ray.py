@@ -18,7 +18,8 @@ from quantext_graph.models import RemoteModelRefused
 from quantext_graph.ray_workers import RayError, RayWorkers, _start, _Worker
 from quantext_graph.records import open_table
 from quantext_graph.run import Interrupted, Run, status, usage
-from quantext_graph.spec import QuantextError, parse_spec
+from quantext_graph.spec import QuantextError
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.store import StoredRecord
 
 pytest.importorskip("ray", reason="no wheel of Ray for this Python")

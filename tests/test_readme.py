@@ -13,7 +13,7 @@ import yaml
 from obedient import ObedientServer
 
 from quantext_graph import load_spec
-from quantext_graph.spec import parse_spec
+from quantext_graph.spec_file import parse_spec
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

@@ -18,7 +18,8 @@ from servers import Act
 from quantext_graph.ledger import Ledger
 from quantext_graph.records import open_table
 from quantext_graph.run import Interrupted, Run, publish, status
-from quantext_graph.spec import QuantextError, load_spec
+from quantext_graph.spec import QuantextError
+from quantext_graph.spec_file import load_spec
 from quantext_graph.stages import NotEnoughVerified
 from quantext_graph.store import GROUP
 from quantext_graph.workspace import Workspace

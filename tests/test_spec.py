@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from quantext_graph.spec import Mechanism, SpecError, load_spec, parse_spec
+from quantext_graph.spec import Mechanism, SpecError
+from quantext_graph.spec_file import load_spec, parse_spec
 
 
 def minimal(**changes: Any) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def test_relative_paths_start_at_the_spec(tmp_path: Path) -> None:
     [
         (b"data: [", "line 1: not valid YAML"),
         (b"just text", "a spec is a mapping"),
-        (b"\xff\xfe\x00", "a spec is UTF-8 YAML"),
+        (b"\xff\xfe\x00", "write it as UTF-8 YAML"),
     ],
 )
 def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, message: str) -> None:

@@ -16,7 +16,8 @@ from quantext_graph.tools.leakage import guarantees
 
 from quantext_graph.cli import main
 from quantext_graph.core.arrays import Codes
-from quantext_graph.spec import QuantextError, Spec, parse_spec
+from quantext_graph.spec import QuantextError, Spec
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.tradeoff import TradeoffPoint, tradeoff
 from quantext_graph.tradeoff_plot import check_plot_path, draw_tradeoff, plot_tradeoff
 from quantext_graph.tradeoff_table import tables

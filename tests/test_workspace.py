@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from quantext_graph.models import Usage
-from quantext_graph.spec import Spec, parse_spec
+from quantext_graph.spec import Spec
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.store import GROUP, Rewrite, Store, WorkspaceError
 from quantext_graph.workspace import Workspace, purge
 

@@ -6,7 +6,8 @@ import shutil
 from importlib.resources import files
 from pathlib import Path
 
-from quantext_graph.spec import Models, ModelSpec, QuantextError, Spec, load_spec
+from quantext_graph.spec import Models, ModelSpec, QuantextError, Spec
+from quantext_graph.spec_file import load_spec
 
 
 def demo_spec(folder: Path, model: str = "", min_verified: float | None = None) -> Spec:

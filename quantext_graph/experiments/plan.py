@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from quantext_graph.baselines import Method, find_method
@@ -22,8 +21,8 @@ from quantext_graph.spec import (
     Secret,
     Source,
     Spec,
-    SpecError,
 )
+from quantext_graph.spec_file import anchored, mapping, read_text, validated
 
 SIMULATED_ATTACKERS = ("true labels", "words", "characters")
 """Who reads the texts of a simulation: one who errs never, and two classifiers with their held-out errors."""
@@ -202,44 +201,12 @@ def load_experiment(path: Path) -> Experiment:
     Raises:
         SpecError: one line for the first mistake.
     """
-    name, folder = str(path), path.parent
-    try:
-        if not path.exists() and path.stem in READY and path.parent == Path():
-            text = (files(__package__) / f"{path.stem}.yaml").read_text(encoding="utf-8")
-            folder = Path()
-        else:
-            text = path.read_text(encoding="utf-8-sig")
-        raw = yaml.safe_load(text)
-    except FileNotFoundError:
-        raise SpecError(f"{path}: no such file; the ready ones are {', '.join(READY)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read ({type(error).__name__}); it is UTF-8 YAML") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise SpecError(f"{path}{f', line {mark.line + 1}' if mark else ''}: not valid YAML") from None
-    if not isinstance(raw, dict):
-        raise SpecError(f"{path}: an experiment is a mapping with data, attributes, secrets, split, methods")
-    try:
-        found = Experiment.model_validate(raw)
-    except ValidationError as error:
-        raise SpecError(f"{name}: {_first(error)}") from None
-    return _anchored(found, folder.absolute())
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
-    told = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "missing":
-        told = "missing; add it"
-    elif first["type"] == "extra_forbidden":
-        told = "unknown key; remove it"
-    return f"{place}: {told}" if place else told
-
-
-def _anchored(experiment: Experiment, folder: Path) -> Experiment:
-    data = experiment.data.model_copy(update={"path": folder / experiment.data.path})
-    auxiliary = experiment.auxiliary
-    if auxiliary is not None:
-        auxiliary = auxiliary.model_copy(update={"path": folder / auxiliary.path})
-    return experiment.model_copy(update={"data": data, "auxiliary": auxiliary})
+    folder = path.parent
+    if not path.exists() and path.stem in READY and folder == Path():
+        text = (files(__package__) / f"{path.stem}.yaml").read_text(encoding="utf-8")
+    else:
+        text = read_text(path, f"the ready ones are {', '.join(READY)}")
+    raw = mapping(
+        text, str(path), "an experiment is a mapping with data, attributes, secrets, split, methods"
+    )
+    return anchored(validated(Experiment, raw, str(path)), folder)

@@ -8,7 +8,7 @@ from quantext_graph.baselines import Corpus
 from quantext_graph.baselines.kept import Kept
 from quantext_graph.baselines.model_writer import ModelWriter
 from quantext_graph.models import chat_model
-from quantext_graph.spec import parse_spec
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.steps.kit import prepare
 
 

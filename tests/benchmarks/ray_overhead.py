@@ -23,7 +23,7 @@ from releases import ATTRIBUTES, write_data, write_spec
 from scale import labelled
 
 from quantext_graph.run import Run
-from quantext_graph.spec import load_spec
+from quantext_graph.spec_file import load_spec
 
 
 def main() -> None:

@@ -27,7 +27,8 @@ from releases import ATTRIBUTES, write_data, write_spec
 
 from quantext_graph.job import Resources
 from quantext_graph.run import Interrupted, Run
-from quantext_graph.spec import Spec, load_spec
+from quantext_graph.spec import Spec
+from quantext_graph.spec_file import load_spec
 
 AUXILIARY = 400  # enough for classifiers to pick and judge
 

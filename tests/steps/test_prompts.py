@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from quantext_graph.prompts import load, marked
 from steps_fakes import Script
 
-from quantext_graph.spec import parse_spec
+from quantext_graph.spec_file import parse_spec
 from quantext_graph.steps.extract import extract
 from quantext_graph.steps.kit import Kit
 from quantext_graph.steps.label import label
