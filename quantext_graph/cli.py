@@ -7,11 +7,11 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from quantext_graph import terminal
+from quantext_graph import cli_views, terminal
 from quantext_graph.spec import DEFAULT_CHAT, ModelSpec, QuantextError, Spec
 from quantext_graph.spec_file import load_spec
 
@@ -65,7 +65,7 @@ def check(
 ) -> None:
     """Validate SPEC, estimate calls and time, state the guarantee. Changes nothing."""
     if tradeoff or plot is not None:
-        _show_tradeoff(load_spec(spec), as_json, plot, records)
+        cli_views.show_tradeoff(load_spec(spec), as_json, plot, records)
         return
     from quantext_graph.check import check as look
 
@@ -89,7 +89,7 @@ def preview(
     with terminal.progress_bars() as bars:
         shown = look(load_spec(spec), n, bars)
     for pair in shown:
-        _show_pair(pair)
+        cli_views.show_pair(pair)
 
 
 @app.command()
@@ -98,8 +98,8 @@ def release(spec: SpecPath, yes: Yes = False, workspace: Work = None, out: Out =
     from quantext_graph.run import Run
 
     loaded = load_spec(spec)
-    _confirm_spending(loaded, yes)
-    _drive(Run.start(loaded, workspace, output=out), yes)
+    cli_views.confirm_spending(loaded, yes)
+    cli_views.drive(Run.start(loaded, workspace, output=out), yes)
 
 
 @app.command()
@@ -142,7 +142,7 @@ def resume(
     from quantext_graph.run import Run
 
     run = Run.resume(workspace, retry_failed=retry_failed, min_verified=min_verified, output=out)
-    _drive(run, yes)
+    cli_views.drive(run, yes)
 
 
 @app.command()
@@ -260,7 +260,7 @@ def demo(
 
     spec = demo_spec(folder, model, min_verified)
     _fetch_model(spec.models.chat)
-    outcome_folder = _drive(Run.start(spec), yes=True, samples=4)
+    outcome_folder = cli_views.drive(Run.start(spec), yes=True, samples=4)
     if outcome_folder:
         terminal.out.print(f"Look at it: {outcome_folder / 'README.md'}")
 
@@ -327,93 +327,6 @@ def model_pull(name: str) -> None:
     with terminal.progress_bars() as bars:
         path = pull(name, lambda done, total: bars({"stage": "pull", "done": done, "total": total}))
     terminal.out.print(f"{name}: {path}")
-
-
-def _show_tradeoff(spec: Spec, as_json: bool, plot: Path | None, records: int | None) -> None:
-    from quantext_graph.check import check_tradeoff
-    from quantext_graph.tradeoff_plot import check_plot_path, plot_tradeoff
-    from quantext_graph.tradeoff_table import tables
-
-    if plot is not None:
-        check_plot_path(plot)
-    with terminal.progress_bars() as bars:
-        points = check_tradeoff(spec, n=records, progress=bars)
-    if plot is not None:
-        plot_tradeoff(points, plot)
-    if as_json:
-        print(json.dumps([point.to_json() for point in points], indent=2))
-        return
-    terminal.out.print("What each budget buys, estimated on the auxiliary set alone (mean ± standard error).")
-    for title, columns, rows in tables(points):
-        terminal.table(title, columns, rows)
-
-
-def _drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
-    """Run to the gate, show the figures, ask, publish. Returns the release folder."""
-    from quantext_graph.run import stoppable
-
-    with run, stoppable(run.control, terminal.warn):
-        with terminal.progress_bars() as bars:
-            outcome = run.go(bars)
-        _show_report(run.workspace, samples)
-        _show_audit(run.workspace)
-        target = run.output
-        answer = True if yes else terminal.ask(f"Publish to {target}?")
-        if answer is None:
-            terminal.out.print(f"Waiting at the gate. Publish: quantext publish {run.workspace} --yes")
-            return None
-        outcome = run.answer(answer)
-    if not answer:
-        terminal.out.print(f"Not published; all is kept in {run.workspace}")
-        return None
-    published = Path(outcome.progress["release"])
-    terminal.out.print(f"Published: {published}")
-    return published
-
-
-def _show_report(workspace: Path, samples: int) -> None:
-    from quantext_graph.private_report import gate_lines, sample_pairs
-
-    for pair in sample_pairs(workspace, samples):
-        _show_pair(pair)
-    for line in gate_lines(workspace):
-        terminal.out.print(line, markup=False)
-
-
-def _show_audit(workspace: Path) -> None:
-    """The audit's three sentences before anything is published; no chat model is asked here."""
-    from quantext_graph import auditing
-    from quantext_graph.run import status as look
-
-    if look(workspace).n > auditing.MOST_AT_GATE:
-        terminal.out.print(f"Attacks and utility: quantext audit {workspace}")
-        return
-    terminal.err.print("audit: attacks and utility")
-    for line in auditing.verdict(auditing.audit_workspace(workspace, [], lambda _: None)):
-        terminal.out.print(line, markup=False)
-    terminal.out.print(f"The private report: {workspace / auditing.REPORT}")
-
-
-def _show_pair(pair: dict[str, Any]) -> None:
-    say = terminal.out.print
-    say(f"before  ({', '.join(pair['labels'])})", style="bold")
-    say(f"  {pair['text']}", markup=False)
-    mark = "" if pair["verified"] else "  [not on target]"
-    say(f"after   ({', '.join(pair['target'])}){mark}", style="bold", markup=False)
-    say(f"  {pair['released']}\n", markup=False)
-
-
-def _confirm_spending(spec: Spec, yes: bool) -> None:
-    """Running again is another release and adds to the ledger; ask where the sum passes the cap."""
-    from quantext_graph.check import check as look
-
-    found = look(spec)
-    for warning in found.warnings:
-        terminal.warn(warning)
-    for line in found.spending.lines():
-        terminal.err.print(line, markup=False)
-    if found.spending.over_cap and not yes and terminal.ask("Release all the same?") is not True:
-        raise QuantextError(f"{spec.data.path}: not released; answer y, or give --yes")
 
 
 def _spec_of(workspace: Path) -> Spec:
