@@ -4,6 +4,8 @@ Two layers. Linear support vector machines on TF-IDF features give a margin for 
 every attribute; a logistic regression over the margins of *all* attributes, made on rows that the
 first layer had not seen, turns them into calibrated log-probabilities. So what one attribute says of
 another (a stance is easier to tell once the topic is known) is used, and the accuracy is held out.
+
+scikit-learn is imported where it is used: it takes seconds, and most commands learn nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sparse
 from langchain_core.embeddings import Embeddings
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import StratifiedKFold
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
@@ -110,6 +111,8 @@ class _Features:
     """Words, word pairs and characters as TF-IDF, and sentence vectors where an embedding is given."""
 
     def __init__(self, features: Features, rare: int, embedding: Embeddings | None) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
         words = TfidfVectorizer(
             ngram_range=(1, 2), sublinear_tf=True, min_df=rare, tokenizer=_TOKEN.findall, token_pattern=None
         )
@@ -144,11 +147,15 @@ def _normal(log_p: Array) -> Array:
 
 def _folds(column: Any) -> StratifiedKFold | None:
     """None where there is one category only, and so nothing to learn."""
+    from sklearn.model_selection import StratifiedKFold
+
     return StratifiedKFold(4, shuffle=True, random_state=0) if len(np.unique(column)) > 1 else None
 
 
 def _margin_layer(X: Any, column: Any) -> tuple[Any, Array]:
     """A support vector machine, and the margins it gives rows that it has not seen."""
+    from sklearn.svm import LinearSVC
+
     folds = _folds(column)
     if folds is None:
         return None, np.zeros((len(column), 1))
@@ -173,6 +180,9 @@ def _decide(model: Any, X: Any) -> Array:
 
 def _calibration_layer(dense: Array, column: Any, size: int) -> tuple[Any, Array]:
     """A logistic regression over the margins, and its held-out log-probabilities (N, ψ)."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
     folds = _folds(column)
     if folds is None:
         model: Any = int(column[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -207,3 +208,11 @@ def test_init_writes_a_spec_that_loads(tmp_path: Path, shell: Shell, monkeypatch
     code, _, error = shell("check", "spec.yaml")
     assert code in (0, 2), error
     assert "stands already" in shell.refused("init", "private.csv")
+
+
+@pytest.mark.parametrize("module", ["run", "check", "background", "mcp_server", "chat"])
+def test_what_learns_nothing_starts_without_the_packages_that_take_seconds(module: str) -> None:
+    slow = "{'sklearn', 'torch', 'pandas', 'matplotlib'}"
+    told = f"import sys, quantext_graph.{module}; print(sorted({slow} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

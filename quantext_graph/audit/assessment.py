@@ -17,8 +17,6 @@ from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, Skippe
 from quantext_graph.audit.inputs import AuditInputs
 from quantext_graph.audit.labelling import labelling_attack
 from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
-from quantext_graph.audit.quantification import quantification_attack
-from quantext_graph.audit.residual import residual_attack
 from quantext_graph.audit.utility import Array, Utility, category_tv, compare, unit_norm
 from quantext_graph.core.arrays import Codes
 from quantext_graph.models import ChatModel
@@ -229,12 +227,16 @@ def _quantification(
 ) -> Found:
     if inputs.auxiliary_codes is None or not len(inputs.auxiliary_texts):
         return [], [Skipped("quantification", "there is no labelled auxiliary set to learn from")]
+    from quantext_graph.audit.quantification import quantification_attack  # with scikit-learn: takes seconds
+
     return quantification_attack(released, auxiliary, inputs.auxiliary_codes, secrets)
 
 
 def _residual(inputs: AuditInputs, spec: Spec, rng: np.random.Generator) -> Found:
     if not inputs.pairs:
         return [], [Skipped("residual", "it is not known which record a released text was made of")]
+    from quantext_graph.audit.residual import residual_attack  # with scikit-learn
+
     return residual_attack(
         [pair.after for pair in inputs.pairs],
         np.array([pair.target for pair in inputs.pairs]),

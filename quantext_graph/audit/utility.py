@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
-from sklearn.neighbors import NearestNeighbors
 
 Array = npt.NDArray[np.float64]
 
@@ -275,6 +274,8 @@ def _radii(points: Array, k: int) -> Array:
     k = min(k, len(points) - 1)
     if k == 0:
         return np.zeros(1)
+    from sklearn.neighbors import NearestNeighbors  # takes a second, and most commands compare nothing
+
     distances, _ = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(points).kneighbors()
     return np.asarray(distances[:, -1], dtype=np.float64)
 
