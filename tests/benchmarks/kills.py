@@ -40,7 +40,7 @@ def main() -> None:
     )
     parser.add_argument("--records", type=int, default=5000)
     parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--longest", type=float, default=12.0, help="seconds before a kill, at most")
+    parser.add_argument("--longest", type=float, default=9.0, help="seconds before a kill, at most")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -74,7 +74,7 @@ def finished(folder: Path, spec: Path, name: str, moments: list[float]) -> tuple
     for number, seconds in enumerate(moments):
         process = start(spec, *(go_on if (workspace / "store.sqlite").exists() else begin))
         if number % 2:  # else a slow machine would be killed while it starts, for ever
-            wait_for_some_work(workspace, process, seconds / 4)
+            wait_for_some_work(workspace, process, seconds / 8)
         else:
             time.sleep(seconds)
         if process.poll() is not None:
