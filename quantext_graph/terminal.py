@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -36,6 +37,8 @@ TITLES = {
     "rewrite": "rewrite",
     "report": "judge the release",
 }
+FIGURE = 8  # letters of a cell that is not broken
+WIDEST = 200  # columns of a table where the output is no terminal
 LINE_EVERY = 10.0  # seconds between lines where the output is no terminal
 
 
@@ -117,12 +120,14 @@ def fail(message: str) -> None:
 
 
 def table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    drawn = Table(title=title, title_justify="left", show_lines=False)
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
+    """A table as wide as it needs to be where the output is no terminal; in one, words give way to figures."""
+    drawn = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for number, column in enumerate(columns):
+        short = all(len(row[number]) <= FIGURE for row in rows)
+        drawn.add_column(column, overflow="fold", no_wrap=short)
     for row in rows:
         drawn.add_row(*(escape(cell) for cell in row))
-    out.print(drawn)
+    (out if out.is_terminal else Console(highlight=False, width=WIDEST)).print(drawn)
 
 
 class TerminalPerson:

@@ -166,25 +166,29 @@ def _shown(value: float) -> str:
 
 
 def overview(results: Sequence[Result]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """For each secret a table for people: title, columns, and a row for each method at a budget."""
+    """For each secret a table of means for people: title, columns, and a row for each method at a budget."""
     for (secret, scenario), rows in questions(results).items():
         found = points(rows)
         attacks = list(dict.fromkeys((p.attack, p.attacker) for p in found if p.attack in SHOWN))
-        columns = ("method", "budget", "limit, nats", "utility", *(" ".join(key).strip() for key in attacks))
+        columns = ("method", "budget", "limit,\nnats", "utility", *(_heading(*key) for key in attacks))
         measured = {(p.method, p.budget, p.attack, p.attacker): p for p in found}
         lines = []
         for method, budget in dict.fromkeys((p.method, p.budget) for p in found):
             point = next(p for p in found if (p.method, p.budget) == (method, budget))
             limit = "none" if point.mechanism_nats is None else f"{point.mechanism_nats:.3g}"
             errors = [measured.get((method, budget, *key)) for key in attacks]
-            told = ["" if p is None else _with_spread(p.error) for p in errors]
-            lines.append((method, budget, limit, _with_spread(point.utility), *told))
-        title = f"{secret}, {scenario}" if scenario else secret
-        yield f"{title}: attack error and utility", columns, lines
+            told = ["" if p is None else f"{p.error.mean:.3f}" for p in errors]
+            lines.append((method, budget, limit, f"{point.utility.mean:.3f}", *told))
+        asked = f"{secret}, {scenario}" if scenario else secret
+        repeats, guess = len(found[0].rows), found[0].prior_error.mean
+        title = f"{asked}: utility, and errors of attacks; means of {repeats} (deviations: summary.csv)"
+        yield f"{title}. A guess without the release errs by {guess:.3f}", columns, lines
 
 
 SHOWN = ("labelling", "mechanism-aware")
 
 
-def _with_spread(value: Mean) -> str:
-    return f"{value.mean:.3f}" + ("" if np.isnan(value.sd) else f" ± {value.sd:.3f}")
+def _heading(attack: str, attacker: str) -> str:
+    """Of the paper's attack, who makes it; broken into short lines."""
+    name = attacker if attack == "labelling" else attack
+    return name.replace(" ", "\n").replace(":", ":\n").replace("mechanism-", "mechanism-\n")

@@ -50,8 +50,9 @@ def test_means_and_ratios_are_over_repeats():
 def test_the_overview_has_a_row_for_each_release():
     rows = [result(), result(method="raw", budget="", mechanism_nats=None, error=0.0)]
     [(title, columns, lines)] = overview(rows)
-    assert title.startswith("likes")
-    assert columns[:4] == ("method", "budget", "limit, nats", "utility")
+    assert title.startswith("likes: ")
+    assert "errs by 0.200" in title
+    assert columns[:4] == ("method", "budget", "limit,\nnats", "utility")
     assert [line[2] for line in lines] == ["1", "none"]
     assert lines[1][4] == "0.000"
 
