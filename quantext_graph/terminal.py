@@ -120,7 +120,7 @@ def fail(message: str) -> None:
 
 
 def table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """A table as wide as it needs to be where the output is no terminal; in one, words give way to figures."""
+    """A table; in a narrow terminal words give way to figures, in a file nothing does."""
     drawn = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, column in enumerate(columns):
         short = all(len(row[number]) <= FIGURE for row in rows)
