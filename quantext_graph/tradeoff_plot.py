@@ -53,11 +53,14 @@ def plot_tradeoff(points: Sequence[TradeoffPoint], path: Path) -> None:
         QuantextError: as `check_plot_path`, or where the file cannot be written.
     """
     check_plot_path(path)
-    figure = draw_tradeoff(points)
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise QuantextError(f"{path}: cannot be written ({error.strerror})") from None
+    from matplotlib import style
+
+    with style.context("default"):  # what the process has set may not fit the panels
+        figure = draw_tradeoff(points)
+        try:
+            figure.savefig(path, dpi=150)
+        except OSError as error:
+            raise QuantextError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def draw_tradeoff(points: Sequence[TradeoffPoint]) -> Figure:

@@ -36,7 +36,10 @@ def quantification_attack(
         secrets: what is asked for.
     """
     try:
-        from quapy.method.aggregative import EMQ, PACC
+        import matplotlib
+
+        with matplotlib.rc_context():  # quapy sets the fonts of everybody's figures when it is imported
+            from quapy.method.aggregative import EMQ, PACC
     except ImportError:
         return [], [Skipped("quantification", MISSING)]
     attacks, skipped = [], []

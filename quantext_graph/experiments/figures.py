@@ -32,6 +32,18 @@ def draw_figures(results: Sequence[Result], folder: Path) -> list[Path]:
     """
     if find_spec("matplotlib") is None:
         raise QuantextError(MISSING)
+    from matplotlib import style
+
+    with style.context("default"):  # what the process has set may not fit the panels
+        drawn = _figures(results)
+        try:
+            folder.mkdir(exist_ok=True)
+            return [drawing.save(figure, folder / name) for name, figure in drawn.items()]
+        except OSError as error:
+            raise QuantextError(f"{folder}: figures cannot be written ({error.strerror})") from None
+
+
+def _figures(results: Sequence[Result]) -> dict[str, Figure]:
     drawn: dict[str, Figure | None] = {}
     for (secret, scenario), rows in questions(results).items():
         title = f"{secret}, {scenario}" if scenario else secret
@@ -44,11 +56,7 @@ def draw_figures(results: Sequence[Result], folder: Path) -> list[Path]:
         }
     found = agreements(results)
     drawn["rank_correlation"] = rank_correlation(found) if found else None
-    try:
-        folder.mkdir(exist_ok=True)
-        return [drawing.save(figure, folder / name) for name, figure in drawn.items() if figure is not None]
-    except OSError as error:
-        raise QuantextError(f"{folder}: figures cannot be written ({error.strerror})") from None
+    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
 def error_and_utility(results: Sequence[Result], title: str) -> Figure:
@@ -95,8 +103,9 @@ def _attack_panels(
     main.set_xlabel(UTILITY)
     main.set_ylabel(ERROR)
     main.margins(x=0.12)
-    main.set_ylim(bottom=-0.03 * main.get_ylim()[1])  # a marker at 0 is seen whole
+    top = max(panel.get_ylim()[1] for panel in (main, aside))
     aside.sharey(main)
+    main.set_ylim(-0.03 * top, 1.08 * top)  # a marker at 0 is seen whole, and a name at the top
     aside.tick_params(labelleft=False)
     aside.margins(x=0.35)
     return names
@@ -194,8 +203,8 @@ def _reach(middle: float, low: float, high: float) -> tuple[float, float]:
 
 def at_equal_bound(results: Sequence[Result], title: str) -> Figure | None:
     """Utility, and the error of an attacker who knows the mechanism, over the limit on the leakage."""
-    aware = [p for p in drawing.without_corrected(results) if p.attack == "mechanism-aware"]
-    found = [p for p in aware if not _fixed_ratio(p)]
+    shown = [p for p in drawing.without_corrected(results) if not _fixed_ratio(p)]
+    found = [p for p in shown if p.attack == "mechanism-aware"]
     limits = [p.mechanism_nats for p in found if p.mechanism_nats]
     if not limits:
         return None
@@ -203,7 +212,8 @@ def at_equal_bound(results: Sequence[Result], title: str) -> Figure | None:
     end = 2.2 * max(cap, *limits)
     figure, grid = drawing.panels(1, 2, (12, 5.4))
     left, right = grid[0]
-    styles = drawing.styles(found)
+    methods = {p.method for p in found}
+    styles = {name: style for name, style in drawing.styles(shown).items() if name in methods}
     for method, style in styles.items():
         some = sorted((p for p in found if p.method == method), key=lambda p: p.mechanism_nats or end)
         xs = [p.mechanism_nats or end for p in some]

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import audit_corpus as corpus
@@ -128,6 +130,20 @@ def test_quantification_catches_a_raw_release_whose_share_differs_from_the_publi
     assert skipped == []
     for attack in attacks:
         assert attack.error < 0.01
+
+
+def test_quantification_leaves_the_figures_of_the_host_as_they_are():
+    pytest.importorskip("quapy")
+    told = """
+import matplotlib, numpy as np
+before = dict(matplotlib.rcParams)
+from quantext_graph.audit.quantification import quantification_attack
+quantification_attack(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1), dtype=int), [])
+import sys
+assert "quapy" in sys.modules
+assert dict(matplotlib.rcParams) == before
+"""
+    subprocess.run([sys.executable, "-c", told], check=True)
 
 
 def test_quantification_without_enough_examples_says_so(rng):

@@ -2,11 +2,19 @@
 
 import itertools
 
+import matplotlib
 import numpy as np
 import pytest
 
+from quantext_graph.baselines.method import PRIVATE_RECORDS
 from quantext_graph.experiments.drawing import budget_name
-from quantext_graph.experiments.figures import at_equal_bound, error_and_utility, relative_error, stability
+from quantext_graph.experiments.figures import (
+    at_equal_bound,
+    draw_figures,
+    error_and_utility,
+    relative_error,
+    stability,
+)
 from quantext_graph.experiments.results import Result
 from quantext_graph.experiments.tables import agreements, overview, points
 
@@ -69,6 +77,36 @@ def test_names_in_a_figure_do_not_meet():
     boxes = [note.get_window_extent() for note in figure.axes[0].texts]
     assert len(boxes) == 6
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+
+
+def test_no_point_lies_outside_its_panel():
+    raw = {"budget": "", "mechanism_nats": None, "label_source": PRIVATE_RECORDS, "aggregate": 1.0}
+    rows = [result(error=0.1), result("raw", **raw, error=0.3), result("half", **raw, error=0.0)]
+    main, aside = error_and_utility(rows, "likes").axes
+    low, high = main.get_ylim()
+    assert aside.get_ylim() == (low, high)
+    assert low < 0.0 < 0.3 < high
+
+
+def test_a_method_has_one_colour_in_all_figures():
+    aware = {"attack": "mechanism-aware", "attacker": "median"}
+    rows = [result("first", mechanism_nats=None), result("second"), result("second", **aware)]
+    colours = [
+        {handle.get_label(): handle.get_color() for handle in figure.legends[0].legend_handles}
+        for figure in (error_and_utility(rows, "likes"), at_equal_bound(rows, "likes"))
+    ]
+    assert colours[0]["second"] == colours[1]["second"] != colours[0]["first"]
+    assert "first" not in colours[1]
+
+
+def test_figures_do_not_take_the_fonts_of_the_process(tmp_path):
+    rows = [result(method, repeat=r, error=0.1 + 0.01 * r) for method in ("one", "two") for r in range(3)]
+    plain = draw_figures(rows, tmp_path / "plain")
+    with matplotlib.rc_context({"font.size": 30}):
+        large = draw_figures(rows, tmp_path / "large")
+    assert plain
+    for one, other in zip(plain, large, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
 
 
 def test_a_figure_that_the_results_do_not_allow_is_none():
