@@ -218,7 +218,7 @@ def runner_reason(path: Path, folder: Path) -> str:
         ({"secrets": [{"where": {"Stance": "hate"}}]}, "hate"),
         ({"split": {"private": 400, "auxiliary": 300}}, "500 records, the split asks for 700"),
         ({"split": {"private": 300, "auxiliary": 150, "shares": [0.9]}}, "cannot be drawn"),
-        ({"repeets": 3}, "repeets"),
+        ({"repeets": 3}, "repeets: unknown key; did you mean 'repeats'"),
         ({"attackers": ["openai:a", "openai:a"]}, "openai:a stands twice"),
     ],
 )
