@@ -152,7 +152,7 @@ def _ollama(name: str) -> Embeddings:
     return OllamaEmbeddings(
         model=name,
         base_url=OLLAMA_ADDRESS,
-        sync_client_kwargs=ollama_client_options(loopback=local, timeout=600.0),
+        **ollama_client_options(loopback=local, timeout=600.0),
     )
 
 

@@ -11,12 +11,14 @@ import ipaddress
 import logging
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import httpx
 import openai
@@ -30,6 +32,7 @@ _TRACING = (
     "LANGCHAIN_TRACING",
     "LANGSMITH_OTEL_ENABLED",
 )
+_POOLS = 16
 _LOGGERS_WITH_BODIES = ("openai._base_client", "anthropic._base_client", "groq._base_client")
 
 
@@ -103,14 +106,24 @@ def _above_debug(record: logging.LogRecord) -> bool:
     return record.levelno > logging.DEBUG
 
 
+@lru_cache
+def openai_library() -> Any:
+    """The HTTP library under the openai package, which has changed it; its base class says which it is."""
+    return importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
+
+
 def openai_http_client(*, loopback: bool, timeout: float) -> openai.DefaultHttpxClient:
     """The HTTP client of an OpenAI-compatible address."""
-    return openai.DefaultHttpxClient(**_options(_openai_library(), loopback=loopback, timeout=timeout))
+    library = openai_library()
+    return openai.DefaultHttpxClient(
+        **_common(library, loopback=loopback, timeout=timeout),
+        **_carrying(library, loopback=loopback, timeout=timeout),
+    )
 
 
 def unused_async_client() -> openai.DefaultAsyncHttpxClient:
     """For a client that wants one and would else read the certificates again. It carries nothing."""
-    return openai.DefaultAsyncHttpxClient(verify=_certificates(_openai_library()))
+    return openai.DefaultAsyncHttpxClient(verify=_certificates(openai_library()))
 
 
 def look(url: str, *, headers: dict[str, str], seconds: float) -> httpx.Response:
@@ -126,25 +139,56 @@ def look(url: str, *, headers: dict[str, str], seconds: float) -> httpx.Response
     )
 
 
-def _openai_library() -> Any:
-    # The openai package has changed the HTTP library under it; its own base class says which it is.
-    return importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.partition(".")[0])
-
-
 def ollama_client_options(*, loopback: bool, timeout: float) -> dict[str, Any]:
-    """Keyword arguments for the HTTP client that the ollama package builds."""
-    return _options(httpx, loopback=loopback, timeout=timeout)
+    """What LangChain's Ollama classes take for the HTTP clients that they build, of which one is used."""
+    return {
+        "client_kwargs": _common(httpx, loopback=loopback, timeout=timeout),
+        "sync_client_kwargs": _carrying(httpx, loopback=loopback, timeout=timeout),
+    }
 
 
-def _options(library: Any, *, loopback: bool, timeout: float) -> dict[str, Any]:
+def _common(library: Any, *, loopback: bool, timeout: float) -> dict[str, Any]:
     return {
         "timeout": library.Timeout(timeout, connect=min(10.0, timeout)),
-        "limits": library.Limits(max_connections=None, max_keepalive_connections=None),
+        "limits": _unlimited(library),
         "follow_redirects": not loopback,
         "trust_env": not loopback,
         "verify": _certificates(library),
-        "event_hooks": {"response": [_deadline(library, timeout)]},
     }
+
+
+def _carrying(library: Any, *, loopback: bool, timeout: float) -> dict[str, Any]:
+    """What a client that waits for its answers has besides: a deadline, and pools, unless requests go to a
+    proxy of the environment, which a client with a transport of its own would pass by."""
+    options = {"event_hooks": {"response": [_deadline(library, timeout)]}}
+    if loopback or not getproxies():
+        options["transport"] = _pools(library)
+    return options
+
+
+def _unlimited(library: Any) -> Any:
+    return library.Limits(max_connections=None, max_keepalive_connections=None)
+
+
+def _pools(library: Any) -> Any:
+    """A transport whose threads share `_POOLS` pools: one pool looks at each of its connections whenever a
+    request comes or goes, and at 64 of them that is two thirds of what an HTTP call costs."""
+
+    class Pools(library.BaseTransport):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._pools = [
+                library.HTTPTransport(verify=_certificates(library), limits=_unlimited(library))
+                for _ in range(_POOLS)
+            ]
+
+        def handle_request(self, request: Any) -> Any:
+            return self._pools[threading.get_native_id() % _POOLS].handle_request(request)
+
+        def close(self) -> None:
+            for pool in self._pools:
+                pool.close()
+
+    return Pools()
 
 
 @lru_cache

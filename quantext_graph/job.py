@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from quantext_graph.state import ReleaseContext
 from quantext_graph.steps.kit import Kit, prepare
 from quantext_graph.store import Store
 from quantext_graph.workspace import Workspace
+
+_PROGRESS_SECONDS = 0.1
 
 Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
@@ -158,11 +161,25 @@ class Job:
         output = Path(context.output) if context.output else spec.output.path
         with workspace.locked(stage=True):
             try:
-                yield cls(
-                    spec, workspace, output, resources, runtime.stream_writer, lambda: runtime.drain_requested
-                )
+                emit = _sparing(runtime.stream_writer)
+                yield cls(spec, workspace, output, resources, emit, lambda: runtime.drain_requested)
             finally:
                 workspace.close()
+
+
+def _sparing(write: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """`write` for progress, first and last of a stage and else every `_PROGRESS_SECONDS`: each event wakes
+    two threads, which costs as much as a tenth of a call."""
+    stage, said = "", 0.0
+
+    def emit(event: dict[str, Any]) -> None:
+        nonlocal stage, said
+        now = time.monotonic()
+        if event["stage"] != stage or event["done"] >= event["total"] or now - said >= _PROGRESS_SECONDS:
+            stage, said = event["stage"], now
+            write(event)
+
+    return emit
 
 
 def refuse_private_auxiliary(spec: Spec, private: Iterable[Record], auxiliary: Iterable[str]) -> None:

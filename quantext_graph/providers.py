@@ -9,13 +9,19 @@ from typing import Any, Protocol
 import ollama
 import openai
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
 from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from quantext_graph.exchange import Answer, Request, answer_of, begun, generate, strict_schema, with_schema
-from quantext_graph.guard import ollama_client_options, openai_http_client, unused_async_client
+from quantext_graph.guard import (
+    ollama_client_options,
+    openai_http_client,
+    openai_library,
+    unused_async_client,
+)
 
 
 class Endpoint(Protocol):
@@ -38,15 +44,21 @@ class Endpoint(Protocol):
 
 
 class _Chat(ChatOpenAI):
-    """`ChatOpenAI` whose messages go beside the client's own parameters: it would walk through every
-    key of every message to check types that nothing depends on, at 0.3 ms a message."""
+    """`ChatOpenAI` that posts its payload, with `body` over it, as it stands. The client's typed method
+    walks through each key of a request and makes objects of each key of a reply, which LangChain turns
+    back into the reply's own dict: a quarter of what a call costs here."""
 
-    def _get_request_payload(
-        self, input_: Any, *, stop: list[str] | None = None, **options: Any
-    ) -> dict[str, Any]:
-        payload = super()._get_request_payload(input_, stop=stop, **options)
-        extra = payload.get("extra_body") or {}
-        return payload | {"messages": [], "extra_body": {**extra, "messages": payload["messages"]}}
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: Any = None,  # noqa: ARG002
+        **body: Any,
+    ) -> ChatResult:
+        payload = self._get_request_payload(messages, stop=stop)
+        place = f"{self.openai_api_base}/chat/completions"
+        reply = self.root_client.post(place, body=payload | body, cast_to=openai_library().Response)
+        return self._create_chat_result(reply.json())
 
 
 class OpenAIEndpoint:
@@ -108,36 +120,29 @@ class OpenAIEndpoint:
             messages = with_schema(messages, request.schema)
         if request.opening:
             messages = begun(messages, request.opening, self.prefills)
-        result = generate(self._chat, messages, request.stop, **self._options(request))
+        result = generate(self._chat, messages, request.stop, **self._body(request))
         answer = answer_of(result, request)
         if self._server == "llamacpp" and request.n > 1:  # it reports the tokens of one candidate only
             counts = [self.count_tokens(candidate.text) or 0 for candidate in answer.candidates]
             answer = replace(answer, output_tokens=sum(counts))
         return answer
 
-    def _options(self, request: Request) -> dict[str, Any]:
-        # Limits and schema go beside the client's own parameters: it would rename the limit to one that
-        # older servers do not know, and parse the reply itself, raising on what is cut or malformed.
-        extra: dict[str, Any] = {}
-        options: dict[str, Any] = {"extra_body": extra}
-        if self._server == "openai":
-            options["max_tokens"] = request.max_tokens
-        else:
-            extra["max_tokens"] = request.max_tokens
+    def _body(self, request: Request) -> dict[str, Any]:
+        """What goes beside model and messages; servers not OpenAI's may know the older limit alone."""
+        limit = "max_completion_tokens" if self._server == "openai" else "max_tokens"
+        body: dict[str, Any] = {limit: request.max_tokens}
         if request.schema is not None and self._bound:
-            extra["response_format"] = {"type": "json_schema", "json_schema": strict_schema(request.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": strict_schema(request.schema)}
         if request.min_p is not None and self._local:
-            extra["min_p"] = request.min_p
+            body["min_p"] = request.min_p
         if request.opening and self._server in ("vllm", "sglang"):
-            extra |= {"continue_final_message": True, "add_generation_prompt": False}
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
         if request.likely:
-            options |= {"logprobs": True, "top_logprobs": min(request.likely, self.likely)}
-        wanted = {
-            "temperature": request.temperature,
-            "seed": request.seed,
-            "n": request.n if request.n > 1 else None,
-        }
-        return options | {name: value for name, value in wanted.items() if value is not None}
+            body |= {"logprobs": True, "top_logprobs": min(request.likely, self.likely)}
+        if request.n > 1:
+            body["n"] = request.n
+        wanted = {"temperature": request.temperature, "seed": request.seed}
+        return body | {name: value for name, value in wanted.items() if value is not None}
 
     def count_tokens(self, text: str) -> int | None:
         root = self.address.removesuffix("/").removesuffix("/v1")
@@ -183,7 +188,7 @@ class OllamaEndpoint:
             model=model,
             base_url=address,
             cache=False,
-            client_kwargs=ollama_client_options(loopback=loopback, timeout=timeout),
+            **ollama_client_options(loopback=loopback, timeout=timeout),
         )
 
     def ask(self, request: Request) -> Answer:

@@ -19,6 +19,8 @@ Step = Literal["label", "rewrite"]
 Unwritten = tuple[int, str, tuple[int, ...], tuple[int, ...]]
 """A record to be rewritten: its id, text, labels and target."""
 
+_KEPT = ["snippets", "attempts", "usage", "result"]
+
 Labelled = tuple[StoredRecord, Labels]
 Written = tuple[Rewrite, list[tuple[str, Usage]]]
 
@@ -43,7 +45,7 @@ def _writing(kit: Kit) -> Callable[[Unwritten], Written]:
         id_, text, labels, target = item
         given: RecordState = {"record": id_, "text": text, "labels": labels, "target": target}
         with tracing_context(enabled=False):
-            state: Any = graph.invoke(given, context=kit)
+            state: Any = graph.invoke(given, context=kit, output_keys=_KEPT, version="v2").value
         result = state["result"]
         detail = {
             "snippets": list(state["snippets"]),

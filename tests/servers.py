@@ -77,6 +77,13 @@ class _Server:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
 
+    def settled(self, connections: int, *, seconds: float = 5.0) -> int:
+        """Connections that are open: `connections`, or what is there after so many seconds."""
+        end = time.monotonic() + seconds
+        while len(self._open) != connections and time.monotonic() < end:
+            time.sleep(0.01)
+        return len(self._open)
+
     def next_act(self, body: dict[str, Any], headers: dict[str, str]) -> Act:
         with self._lock:
             self.asked.append(body)

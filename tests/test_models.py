@@ -1,5 +1,6 @@
 """Models from the spec: the privacy guard, written texts, scored options, and any LangChain chat model."""
 
+import asyncio
 import io
 import json
 import logging
@@ -7,6 +8,7 @@ import math
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +22,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, field_validator
 from servers import Act, OllamaServer, OpenAIServer
 
+from quantext_graph.connect import connect
 from quantext_graph.exchange import strict_schema
 from quantext_graph.guard import is_loopback
 from quantext_graph.model_files import pull
@@ -134,6 +137,36 @@ def test_a_proxy_in_the_environment_carries_no_loopback_call(monkeypatch: pytest
         assert not proxy.asked
 
 
+@pytest.mark.parametrize("model", ["openai:tiny", "ollama:tiny"])
+def test_a_call_that_leaves_the_machine_takes_the_proxy_of_the_environment(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = OpenAIServer if model.startswith("openai") else OllamaServer
+    with kind() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        away = ModelSpec(model=model, base_url="http://192.0.2.1/v1", timeout=5)
+        assert chat_model(away, Models(allow_remote=True)).structured(ASK, Label).outcome is Outcome.OK
+        assert proxy.headers[0]["host"] == "192.0.2.1"
+
+
+@pytest.mark.parametrize("kind", [OpenAIServer, OllamaServer])
+def test_calls_one_after_the_other_use_one_connection_and_many_at_once_no_more_than_one_each(
+    kind: Any,
+) -> None:
+    with kind(then=Act('{"stance": "FAVOR"}', seconds=0.05)) as server:
+        model = on(server)
+        for _ in range(5):
+            model.structured(ASK, Label)
+        assert server.settled(1) == 1
+        with ThreadPoolExecutor(24) as pool:
+            found = list(pool.map(lambda _: model.structured(ASK, Label).outcome, range(96)))
+        assert set(found) == {Outcome.OK}
+        assert 1 < server.settled(0, seconds=0.2) <= 25
+        model.close()
+        assert server.settled(0) == 0, "closing the model lets go of all of them"
+
+
 @pytest.mark.parametrize("kind", [OpenAIServer, OllamaServer])
 def test_a_redirect_of_a_loopback_call_is_not_followed(kind: Any) -> None:
     seen: list[bytes] = []
@@ -157,6 +190,24 @@ def test_a_redirect_of_a_loopback_call_is_not_followed(kind: Any) -> None:
         on(server).structured(ASK, Label)
     away.shutdown()
     assert not seen
+
+
+def test_a_reply_that_is_called_text_is_read_and_one_that_is_a_page_is_not() -> None:
+    page = Act(body=b"<html>Sign in</html>", headers={"Content-Type": "text/html"})
+    with OpenAIServer(
+        page, then=Act('{"stance": "FAVOR"}', headers={"Content-Type": "text/plain"})
+    ) as server:
+        assert on(server).structured(ASK, Label).outcome is Outcome.OK
+        assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("kind", [OpenAIServer, OllamaServer])
+def test_the_client_of_an_agent_can_be_awaited(kind: Any) -> None:
+    with kind(then=Act("hello")) as server:
+        model = f"{'openai' if kind is OpenAIServer else 'ollama'}:tiny"
+        found = connect(ModelSpec(model=model, base_url=server.url), Models())
+        client = found.endpoints[0].conversational()
+        assert asyncio.run(client.ainvoke("Good morning.")).text == "hello"
 
 
 def test_a_key_for_openai_is_not_shown_to_another_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_a_worker_killed_in_mid_run_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_a_run_on_ray_that_is_stopped_goes_on_in_threads(tmp_path: Path) -> None:
-    with obedient(seconds=0.02) as server:
+    with obedient(seconds=0.05) as server:
         spec = on_ray(tmp_path, server.url, 60, limits={"workers": 1})
         with Run.start(spec) as run:
 

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -238,8 +239,23 @@ def test_a_run_without_a_server_is_one_line_and_resumes_when_it_is_back(tmp_path
     assert len(released_rows(tmp_path / "release")) == 8
 
 
+def test_progress_has_the_ends_of_a_stage_and_between_them_is_sparing(tmp_path: Path) -> None:
+    said: list[tuple[float, int]] = []
+
+    def watch(event: dict[str, Any]) -> None:
+        if event["stage"] == "rewrite":
+            said.append((time.monotonic(), event["done"]))
+
+    with obedient(seconds=0.02) as server, Run.start(small_release(tmp_path, server.url, n=60)) as run:
+        run.go(watch)
+    assert (said[0][1], said[-1][1]) == (0, 60)
+    took = said[-1][0] - said[0][0]
+    assert took > 0.3, "long enough to tell"
+    assert 3 <= len(said) <= 2 + took / 0.1
+
+
 def test_stopping_by_the_control_is_an_interrupted_run(tmp_path: Path) -> None:
-    with obedient() as server, Run.start(small_release(tmp_path, server.url)) as run:
+    with obedient(seconds=0.05) as server, Run.start(small_release(tmp_path, server.url)) as run:
 
         def stop_early(event: dict[str, Any]) -> None:
             if event["stage"] == "label" and event["done"] >= 5:

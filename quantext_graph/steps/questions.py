@@ -161,8 +161,7 @@ class Questions:
 
     def _choose(self, text: str, attributes: Sequence[int]) -> Answer:
         """One structured call for several attributes; of a long text each window votes."""
-        head = [SystemMessage(label_instruction(self.spec, attributes))]
-        schema = self._schema(tuple(attributes))
+        head, schema = self._choice(tuple(attributes))
         votes: list[dict[int, Scores]] = []
         usage = Usage()
         for window in self._windows(head, text):
@@ -178,14 +177,16 @@ class Questions:
             votes.append(self._one_hot(reply.value, attributes))
         return Answer({i: np.mean([vote[i] for vote in votes], axis=0) for i in attributes}, usage=usage)
 
-    def _schema(self, attributes: tuple[int, ...]) -> type[BaseModel]:
-        schema = self._schemas.get(attributes)
-        if schema is None:
-            schema = self._schemas[attributes] = choice_schema(self.spec, attributes)
-        return schema
+    def _choice(self, attributes: tuple[int, ...]) -> tuple[list[BaseMessage], type[BaseModel]]:
+        """What is asked about these attributes, whatever the text, and how the answer must look."""
+        found = self._choices.get(attributes)
+        if found is None:
+            head: list[BaseMessage] = [SystemMessage(label_instruction(self.spec, attributes))]
+            found = self._choices[attributes] = head, choice_schema(self.spec, attributes)
+        return found
 
     @cached_property
-    def _schemas(self) -> dict[tuple[int, ...], type[BaseModel]]:
+    def _choices(self) -> dict[tuple[int, ...], tuple[list[BaseMessage], type[BaseModel]]]:
         return {}
 
     def _one_hot(self, value: BaseModel, attributes: Sequence[int]) -> dict[int, Scores]:

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/latency_server.py SECONDS SPEC.yaml
 
-prints its port. It answers as the tests' obedient server does and keeps the bodies it was sent:
-GET /asked gives them.
+prints its port. It answers as the tests' obedient server does and keeps the bodies it was sent until
+GET /asked takes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ async def main(seconds: float, spec: Path) -> None:
 
     async def answer(head: bytes, content: bytes) -> bytes:
         if head.startswith(b"GET /asked"):
-            return b"[" + b",".join(asked) + b"]"
+            taken = b"[" + b",".join(asked) + b"]"
+            asked.clear()
+            return taken
         if head.startswith(b"GET"):
             return models
         if b" /tokenize " in head:

@@ -1,16 +1,19 @@
 """What a run costs beside its model calls, against bare clients that make the same calls.
 
-    python tests/benchmarks/orchestration.py [--records 2000] [--concurrency 64] [--latency 0.05]
+    python tests/benchmarks/orchestration.py [--rounds 3] [--records 2000] [--concurrency 64] [--latency 0.05]
 
-A whole run to the gate (a model labels, writes and judges), then every request that it sent is sent
-again: by the `openai` client, whose wall time is the measure, and by `httpx` alone, whose CPU time is
-what any HTTP client must spend. All in one process and one go, so a busy machine slows all alike.
+A round is a whole run to the gate (a model labels, writes and judges), then every request that it sent
+is sent again: by the `openai` client as anybody makes it, whose wall time is the measure, by the client that
+the run has, and by the HTTP client under that. What the run's CPU time is beyond theirs is the
+orchestration's. Rounds follow each other in one process, so that a machine that other work slows down for a
+minute does not slow one of them alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from releases import write_data, write_spec
 
+from quantext_graph.guard import openai_http_client, openai_library
 from quantext_graph.run import Run
 from quantext_graph.spec_file import load_spec
 
@@ -58,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.05, help="seconds")
@@ -65,39 +70,54 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["QUANTEXT_LEDGER"] = str(folder / "ledger.sqlite")
-        write_data(folder, asked.records)
         with latency_server(asked.latency, write_spec(folder, "http://127.0.0.1:1/v1")) as url:
-            figures(folder, url, asked)
+            n, calls = asked.records, f"calls of {asked.latency * 1000:.0f} ms"
+            print(f"{n} records, {calls}, {asked.concurrency} at a time")
+            rounds = []
+            for number in range(asked.rounds):
+                (place := folder / str(number)).mkdir()
+                rounds.append(one_round(place, url, asked))
+    walls, beside_client, beside_http = map(statistics.median, zip(*rounds, strict=True))
+    print(f"wall of the run over the bare client's: {walls:.2f}")
+    print(f"CPU of the run beside its client: {beside_client:.1f} ms a record")
+    print(f"CPU of the run beside HTTP alone: {beside_http:.1f} ms a record")
 
 
-def figures(folder: Path, url: str, asked: argparse.Namespace) -> None:
-    n, limits = asked.records, {"concurrency": asked.concurrency}
-    with Run.start(load_spec(write_spec(folder, url, limits=limits))) as run:
+def one_round(folder: Path, url: str, asked: argparse.Namespace) -> tuple[float, float, float]:
+    """Wall of the run over the bare client's; CPU of the run beyond that of its client, and beyond HTTP,
+    milliseconds a record."""
+    write_data(folder, asked.records)
+    spec = load_spec(write_spec(folder, url, limits={"concurrency": asked.concurrency}))
+    with Run.start(spec) as run:
         wall, cpu = measured(run.go)
     bodies = httpx.get(url.replace("/v1", "/asked"), timeout=60).json()
+    http = openai_http_client(loopback=True, timeout=600.0)
     bare = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
-    http = httpx.Client(limits=httpx.Limits(max_connections=None, max_keepalive_connections=None))
+    own = openai.OpenAI(base_url=url, api_key="none", max_retries=0, http_client=http)
+    place = f"{url}/chat/completions"
 
-    def by_openai(body: dict[str, Any]) -> None:
+    def by_bare(body: dict[str, Any]) -> None:
         known = {name: value for name, value in body.items() if name not in VLLM}
         extra = {name: body[name] for name in VLLM if name in body}
         _ = bare.chat.completions.create(**known, extra_body=extra).choices[0].message.content
 
-    def by_httpx(body: dict[str, Any]) -> None:
-        http.post(f"{url}/chat/completions", json=body).json()
+    def by_own(body: dict[str, Any]) -> None:
+        own.post(place, body=body, cast_to=openai_library().Response).json()
+
+    def by_http(body: dict[str, Any]) -> None:
+        http.post(place, json=body).json()
 
     def again(call: Callable[[dict[str, Any]], None]) -> tuple[float, float]:
         with ThreadPoolExecutor(asked.concurrency) as pool:
             return measured(lambda: list(pool.map(call, bodies)))
 
-    openai_wall, openai_cpu = again(by_openai)
-    http_wall, http_cpu = again(by_httpx)
-    print(f"{n} records, {len(bodies)} calls of {asked.latency * 1000:.0f} ms, {asked.concurrency} at a time")
-    print(f"run:    {wall:6.1f} s wall, {cpu:6.1f} s CPU")
-    print(f"openai: {openai_wall:6.1f} s wall, {openai_cpu:6.1f} s CPU")
-    print(f"httpx:  {http_wall:6.1f} s wall, {http_cpu:6.1f} s CPU")
-    print(f"wall of the run over the bare client's: {wall / openai_wall:.2f}")
-    print(f"CPU beside the HTTP client: {(cpu - http_cpu) / n * 1000:.1f} ms a record")
+    with bare, http:
+        spent = {"openai": again(by_bare), "the run's client": again(by_own), "HTTP": again(by_http)}
+    httpx.get(url.replace("/v1", "/asked"), timeout=60)
+    said = ", ".join(f"{name} {w:.1f} {c:.1f}" for name, (w, c) in {"run": (wall, cpu), **spent}.items())
+    print(f"{len(bodies)} calls, wall and CPU seconds: {said}", flush=True)
+    beside = [(cpu - spent[name][1]) / asked.records * 1000 for name in ("the run's client", "HTTP")]
+    return wall / spent["openai"][0], beside[0], beside[1]
 
 
 if __name__ == "__main__":

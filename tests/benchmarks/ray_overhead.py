@@ -2,7 +2,7 @@
 
     python tests/benchmarks/ray_overhead.py [--records 600] [--workers 2] [--latency 0.05] [--concurrency 16]
 
-Start is from the beginning to the first rewritten record, workers' preparation included; the rate is of the
+Start is from the beginning to the first rewritten records, workers' preparation included; the rate is of the
 records after it. The driver's CPU is what bounds how many workers it can feed.
 """
 
@@ -46,11 +46,11 @@ def measure(folder: Path, executor: str, asked: argparse.Namespace) -> dict[str,
     labelled(folder / "private.csv")
     columns = [{**attribute, "column": attribute["name"]} for attribute in ATTRIBUTES]
     limits = {"concurrency": asked.concurrency, "workers": asked.workers}
-    seen: list[tuple[float, float]] = []
+    seen: list[tuple[int, float, float]] = []
 
     def watch(event: dict[str, Any]) -> None:
-        if event["stage"] == "rewrite" and event["done"] in (1, asked.records):
-            seen.append((time.monotonic(), time.process_time()))
+        if event["stage"] == "rewrite" and event["done"]:
+            seen.append((event["done"], time.monotonic(), time.process_time()))
 
     with latency_server(
         asked.latency, write_spec(folder, "http://127.0.0.1:1/v1", attributes=columns)
@@ -59,11 +59,11 @@ def measure(folder: Path, executor: str, asked: argparse.Namespace) -> dict[str,
         began = time.monotonic()
         with Run.start(spec) as run:
             run.go(watch)
-    (first, cpu), (last, cpu_last) = seen[0], seen[-1]
+    (early, first, cpu), (late, last, cpu_last) = seen[0], seen[-1]
     return {
         "start_s": round(first - began, 1),
-        "records_a_second": round((asked.records - 1) / (last - first), 1),
-        "driver_cpu_ms_a_record": round(1000 * (cpu_last - cpu) / asked.records, 2),
+        "records_a_second": round((late - early) / (last - first), 1),
+        "driver_cpu_ms_a_record": round(1000 * (cpu_last - cpu) / (late - early), 2),
     }
 
 
