@@ -58,7 +58,12 @@ class _Chat(ChatOpenAI):
         payload = self._get_request_payload(messages, stop=stop)
         place = f"{self.openai_api_base}/chat/completions"
         reply = self.root_client.post(place, body=payload | body, cast_to=openai_library().Response)
-        return self._create_chat_result(reply.json())
+        found = reply.json()
+        result = self._create_chat_result(found)
+        for choice, generation in zip(found["choices"], result.generations, strict=True):
+            if refusal := choice["message"].get("refusal"):  # LangChain reads it of a dict since lately
+                generation.message.additional_kwargs["refusal"] = refusal
+        return result
 
 
 class OpenAIEndpoint:
