@@ -63,7 +63,7 @@ class Guided:
 def guided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guided]:
     monkeypatch.setattr("quantext_graph.tradeoff.POOL", 2000)
     write_data(tmp_path, 24)
-    with OpenAIServer(then=proposals) as proposer, obedient() as rewriter:
+    with OpenAIServer(then=proposals) as proposer, obedient(seconds=0.1) as rewriter:
         yield Guided(tmp_path, proposer, rewriter.url)
 
 
