@@ -2,8 +2,8 @@
 
     python tests/benchmarks/latency_server.py SECONDS SPEC.yaml
 
-prints its port. It answers as the tests' obedient server does and keeps the bodies it was sent until
-GET /asked takes them.
+prints its port. It answers as the tests' obedient server does and keeps the bodies it was sent:
+GET /asked gives them, DELETE /asked forgets them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ async def main(seconds: float, spec: Path) -> None:
 
     async def answer(head: bytes, content: bytes) -> bytes:
         if head.startswith(b"GET /asked"):
-            taken = b"[" + b",".join(asked) + b"]"
+            return b"[" + b",".join(asked) + b"]"
+        if head.startswith(b"DELETE /asked"):
             asked.clear()
-            return taken
+            return b"[]"
         if head.startswith(b"GET"):
             return models
         if b" /tokenize " in head:

@@ -90,7 +90,8 @@ def one_round(folder: Path, url: str, asked: argparse.Namespace) -> tuple[float,
     spec = load_spec(write_spec(folder, url, limits={"concurrency": asked.concurrency}))
     with Run.start(spec) as run:
         wall, cpu = measured(run.go)
-    bodies = httpx.get(url.replace("/v1", "/asked"), timeout=60).json()
+    asked_for = url.replace("/v1", "/asked")
+    bodies = httpx.get(asked_for, timeout=60).json()
     http = openai_http_client(loopback=True, timeout=600.0)
     bare = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
     own = openai.OpenAI(base_url=url, api_key="none", max_retries=0, http_client=http)
@@ -113,7 +114,7 @@ def one_round(folder: Path, url: str, asked: argparse.Namespace) -> tuple[float,
 
     with bare, http:
         spent = {"openai": again(by_bare), "the run's client": again(by_own), "HTTP": again(by_http)}
-    httpx.get(url.replace("/v1", "/asked"), timeout=60)
+    httpx.delete(asked_for, timeout=60)
     said = ", ".join(f"{name} {w:.1f} {c:.1f}" for name, (w, c) in {"run": (wall, cpu), **spent}.items())
     print(f"{len(bodies)} calls, wall and CPU seconds: {said}", flush=True)
     beside = [(cpu - spent[name][1]) / asked.records * 1000 for name in ("the run's client", "HTTP")]
