@@ -140,7 +140,7 @@ def look(url: str, *, headers: dict[str, str], seconds: float) -> httpx.Response
 
 
 def ollama_client_options(*, loopback: bool, timeout: float) -> dict[str, Any]:
-    """What LangChain's Ollama classes take for the HTTP clients that they build, of which one is used."""
+    """What LangChain's Ollama classes take for their HTTP clients: the sync one carries records."""
     return {
         "client_kwargs": _common(httpx, loopback=loopback, timeout=timeout),
         "sync_client_kwargs": _carrying(httpx, loopback=loopback, timeout=timeout),

@@ -20,6 +20,7 @@ Unwritten = tuple[int, str, tuple[int, ...], tuple[int, ...]]
 """A record to be rewritten: its id, text, labels and target."""
 
 _KEPT = ["snippets", "attempts", "usage", "result"]
+"""What of a record's state is looked at when its graph is through."""
 
 Labelled = tuple[StoredRecord, Labels]
 Written = tuple[Rewrite, list[tuple[str, Usage]]]

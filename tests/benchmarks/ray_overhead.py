@@ -3,7 +3,7 @@
     python tests/benchmarks/ray_overhead.py [--records 600] [--workers 2] [--latency 0.05] [--concurrency 16]
 
 Start is from the beginning to the first rewritten records, workers' preparation included; the rate is of the
-records after it. The driver's CPU is what bounds how many workers it can feed.
+records after them. The driver's CPU is what bounds how many workers it can feed.
 """
 
 from __future__ import annotations
