@@ -9,27 +9,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quantext_graph.graph import build_graph
-    from quantext_graph.job import Resources
-    from quantext_graph.record_graph import build_record_graph
-    from quantext_graph.rewriter import Rewriter, build_rewriter, rewrite_tool
-    from quantext_graph.spec import QuantextError, Spec
-    from quantext_graph.spec_file import load_spec
-    from quantext_graph.state import Approval, ReleaseContext, ReleaseState
+    from quantext_graph.graph.record_graph import build_record_graph
+    from quantext_graph.graph.release_graph import build_graph
+    from quantext_graph.graph.resources import Resources
+    from quantext_graph.graph.rewriter import Rewriter, build_rewriter, rewrite_tool
+    from quantext_graph.graph.state import Approval, ReleaseContext, ReleaseState
+    from quantext_graph.spec.loading import load_spec
+    from quantext_graph.spec.models import QuantextError, Spec
 
 _HOMES = {
-    "Approval": "state",
+    "Approval": "graph.state",
     "QuantextError": "spec",
-    "ReleaseContext": "state",
-    "ReleaseState": "state",
-    "Resources": "job",
-    "Rewriter": "rewriter",
+    "ReleaseContext": "graph.state",
+    "ReleaseState": "graph.state",
+    "Resources": "graph.resources",
+    "Rewriter": "graph.rewriter",
     "Spec": "spec",
-    "build_graph": "graph",
-    "build_record_graph": "record_graph",
-    "build_rewriter": "rewriter",
-    "load_spec": "spec_file",
-    "rewrite_tool": "rewriter",
+    "build_graph": "graph.release_graph",
+    "build_record_graph": "graph.record_graph",
+    "build_rewriter": "graph.rewriter",
+    "load_spec": "spec",
+    "rewrite_tool": "graph.rewriter",
 }
 
 __all__ = [

@@ -1,3 +1,3 @@
-from quantext_graph.cli import main
+from quantext_graph.apps.cli.main import main
 
 main()

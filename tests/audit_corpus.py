@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from quantext_graph.spec import Spec
-from quantext_graph.spec_file import parse_spec
+from quantext_graph.spec.loading import parse_spec
+from quantext_graph.spec.models import Spec
 
 TOPICS = ("tea", "rain", "bread")
 STANCES = ("like", "dislike")

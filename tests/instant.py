@@ -7,10 +7,10 @@ import json
 import re
 from typing import Any
 
-from quantext_graph.exchange import Answer, Request
-from quantext_graph.models import ChatModel
-from quantext_graph.replies import Candidate
-from quantext_graph.spec import Limits, Spec
+from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.models.replies import Candidate
+from quantext_graph.models.request import Answer, Request
+from quantext_graph.spec.models import Limits, Spec
 
 
 class InstantEndpoint:

@@ -14,7 +14,7 @@ from typing import Any
 
 from servers import Act, OpenAIServer
 
-from quantext_graph.spec import Spec
+from quantext_graph.spec.models import Spec
 
 Faulty = Callable[[int, dict[str, Any], Act], Act]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from obedient import Faulty, ObedientServer
 
-from quantext_graph.spec import Spec
-from quantext_graph.spec_file import load_spec, parse_spec
+from quantext_graph.spec.loading import load_spec, parse_spec
+from quantext_graph.spec.models import Spec
 
 ATTRIBUTES: list[dict[str, Any]] = [
     {"name": "gender", "categories": ["female", "male"]},

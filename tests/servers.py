@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from quantext_graph.embedded import EmbeddedServer
+from quantext_graph.models.llamacpp_server import EmbeddedServer
 
 
 @dataclass(frozen=True)

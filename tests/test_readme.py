@@ -13,7 +13,7 @@ import yaml
 from obedient import ObedientServer
 
 from quantext_graph import load_spec
-from quantext_graph.spec_file import parse_spec
+from quantext_graph.spec.loading import parse_spec
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -62,7 +62,7 @@ def test_the_python_of_the_readme_runs(folder: Path) -> None:
 def test_every_command_is_in_the_readme() -> None:
     from typer.main import get_command
 
-    from quantext_graph.cli import app
+    from quantext_graph.apps.cli.main import app
 
     rows = "\n".join(re.findall(r"^\| (`.*?) \|", README, re.MULTILINE))
     known = set(get_command(app).commands)  # type: ignore[attr-defined]

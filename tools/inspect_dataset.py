@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from langchain_core.tools import tool
 
-from quantext_graph.tables import RecordsError, Table, open_table
+from quantext_graph.data.tables import RecordsError, Table, open_table
 
 Kind = Literal["text", "categorical", "number", "other", "empty"]
 

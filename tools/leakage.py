@@ -20,7 +20,7 @@ from quantext_graph.core.public_pool import missing_categories
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule, joint_pool_size
 from quantext_graph.core.selection import JointRule, PerComponentRule, Rule, joint_selection_size
-from quantext_graph.spec import Spec, SpecError
+from quantext_graph.spec.models import Spec, SpecError
 
 ANY_SECRET = "any proportion of the records"  # noqa: S105
 """Title of the bound where the spec names no secret."""

@@ -24,7 +24,7 @@ from quantext_graph.tools.leakage import (
 from quantext_graph.core.arrays import Codes
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.quantize import Quantization, quantize
-from quantext_graph.spec import QuantextError, Spec
+from quantext_graph.spec.models import QuantextError, Spec
 
 
 @dataclass(frozen=True)

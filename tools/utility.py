@@ -8,8 +8,8 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from quantext_graph.audit.utility import Utility, category_tv, compare
-from quantext_graph.models import text_embedding
-from quantext_graph.spec import Models
+from quantext_graph.models.chat_model import text_embedding
+from quantext_graph.spec.models import Models
 
 
 class UtilityArguments(BaseModel):

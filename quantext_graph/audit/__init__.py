@@ -1,0 +1,1 @@
+"""Attacks on a release, its utility, and the page that says both."""

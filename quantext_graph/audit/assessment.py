@@ -19,8 +19,8 @@ from quantext_graph.audit.labelling import labelling_attack
 from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
 from quantext_graph.audit.utility import Array, Utility, category_tv, compare, unit_norm
 from quantext_graph.core.arrays import Codes
-from quantext_graph.models import ChatModel
-from quantext_graph.spec import Spec
+from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.spec.models import Spec
 
 MAP_POINTS = 800
 """Texts of each corpus that are drawn on the map."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from quantext_graph.core.arrays import Codes, Event, event_mask
-from quantext_graph.spec import Spec
+from quantext_graph.spec.models import Spec
 
 UNKNOWN = -1
 """The code of a label that nobody gave."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, counting_attack
 from quantext_graph.core.arrays import Codes
-from quantext_graph.models import ChatModel
-from quantext_graph.spec import Spec
+from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.examples import Examples
 from quantext_graph.steps.questions import Questions
 

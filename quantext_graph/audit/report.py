@@ -18,7 +18,7 @@ from quantext_graph.audit.attacks import UNKNOWN, Attack, share
 from quantext_graph.audit.inputs import Pair
 from quantext_graph.audit.utility import token_length
 from quantext_graph.audit.verdict import share_on_target, verdict
-from quantext_graph.spec import Spec
+from quantext_graph.spec.models import Spec
 
 MOST_ROWS = 2_000
 """Records on the page; a browser gets slow beyond. Those that missed their target come first."""

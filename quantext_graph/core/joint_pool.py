@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantext_graph.core.arrays import Codes, Event, Floats, cells, event_mask, grid
-from quantext_graph.core.atoms import Atom, Events, atoms
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import (
     Distribution,
@@ -25,6 +24,7 @@ from quantext_graph.core.distribution import (
     tree_mass,
     tree_probability,
 )
+from quantext_graph.core.event_atoms import Atom, Events, atoms
 from quantext_graph.core.public_pool import (
     event_cells,
     move_tables,

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantext_graph.core.arrays import Codes, Floats, combinations
-from quantext_graph.core.atoms import Events
 from quantext_graph.core.candidates import total_variation
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import Distribution, TreeDistribution, empirical_tables
+from quantext_graph.core.event_atoms import Events
 from quantext_graph.core.joint_pool import JointPool
 from quantext_graph.core.leakage import Leakage, joint_leakage, per_component_leakage
 

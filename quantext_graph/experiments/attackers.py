@@ -12,12 +12,12 @@ from langchain_core.embeddings import Embeddings
 
 from quantext_graph.audit.labelling import label_texts
 from quantext_graph.audit.utility import unit_norm
-from quantext_graph.baselines import Corpus
-from quantext_graph.baselines.kept import Kept
-from quantext_graph.classifier import TextClassifier
 from quantext_graph.core.arrays import Codes, Floats
-from quantext_graph.models import ChatModel
-from quantext_graph.spec import ModelSpec, Spec
+from quantext_graph.experiments.baselines import Corpus
+from quantext_graph.experiments.baselines.kept import Kept
+from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.steps.classifier import TextClassifier
 from quantext_graph.steps.questions import label_instruction
 
 GROUP = 16

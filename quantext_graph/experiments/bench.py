@@ -13,16 +13,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from quantext_graph.audit.utility import Reference
-from quantext_graph.baselines import Corpus, Task, Writer
-from quantext_graph.baselines.kept import Kept
-from quantext_graph.baselines.model_writer import ModelWriter
-from quantext_graph.baselines.simulation import AuxiliaryWriter
 from quantext_graph.experiments.attackers import ModelReader, Points, Reader, simulated_reader
+from quantext_graph.experiments.baselines import Corpus, Task, Writer
+from quantext_graph.experiments.baselines.kept import Kept
+from quantext_graph.experiments.baselines.model_writer import ModelWriter
+from quantext_graph.experiments.baselines.simulation import AuxiliaryWriter
 from quantext_graph.experiments.plan import SIMULATED_ATTACKERS, Cell, Experiment
 from quantext_graph.experiments.splits import Data
-from quantext_graph.models import ChatModel, chat_model, text_embedding
-from quantext_graph.spec import ModelSpec, Spec
-from quantext_graph.steps.kit import Kit, prepare
+from quantext_graph.models.chat_model import ChatModel, chat_model, text_embedding
+from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.steps.context import Kit, prepare
 
 
 @dataclass(frozen=True)

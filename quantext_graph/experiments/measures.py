@@ -12,8 +12,8 @@ from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
 from quantext_graph.audit.quantification import quantification_attack
 from quantext_graph.audit.residual import residual_attack
 from quantext_graph.audit.utility import Utility, category_tv
-from quantext_graph.baselines import Released
 from quantext_graph.core.arrays import Codes, combinations
+from quantext_graph.experiments.baselines import Released
 from quantext_graph.experiments.bench import Bench, Setting
 from quantext_graph.experiments.plan import Cell
 from quantext_graph.experiments.results import Result

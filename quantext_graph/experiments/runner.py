@@ -14,13 +14,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from quantext_graph.baselines import Released
+from quantext_graph.experiments.baselines import Released
 from quantext_graph.experiments.bench import Bench
 from quantext_graph.experiments.measures import measure
 from quantext_graph.experiments.plan import Cell, Experiment, cells
 from quantext_graph.experiments.results import Result, write_results
 from quantext_graph.experiments.splits import Data
-from quantext_graph.spec import QuantextError
+from quantext_graph.spec.models import QuantextError
 
 Progress = Callable[[dict[str, Any]], None]
 

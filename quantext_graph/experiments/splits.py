@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quantext_graph.baselines import Corpus
 from quantext_graph.core.arrays import Codes, Event, event_mask
+from quantext_graph.data.records import read_source
+from quantext_graph.experiments.baselines import Corpus
 from quantext_graph.experiments.plan import Experiment
-from quantext_graph.records import read_source
-from quantext_graph.spec import Attribute, QuantextError, Source
+from quantext_graph.spec.models import Attribute, QuantextError, Source
 
 
 @dataclass(frozen=True)

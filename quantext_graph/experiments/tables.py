@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from quantext_graph.baselines.method import PRIVATE_RECORDS
+from quantext_graph.experiments.baselines.method import PRIVATE_RECORDS
 from quantext_graph.experiments.results import Result, write_table
 
 BOOTSTRAPS = 1_000

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from quantext_graph.classifier import TextClassifier
+from quantext_graph.steps.classifier import TextClassifier
 from quantext_graph.steps.texts import folded, shortest
 
 Combination = tuple[int, ...]

@@ -14,11 +14,11 @@ from typing import Annotated
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from quantext_graph.models import Outcome, Usage
+from quantext_graph.models.chat_model import Outcome, Usage
 from quantext_graph.prompts import load, marked
-from quantext_graph.steps.cards import describe
-from quantext_graph.steps.kit import Kit
+from quantext_graph.steps.context import Kit
 from quantext_graph.steps.texts import folded, windows, words
+from quantext_graph.steps.wording import describe
 
 MOST = 2
 """Snippets that a rewrite gets."""

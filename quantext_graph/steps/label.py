@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quantext_graph.models import Outcome, Usage
-from quantext_graph.steps.kit import Kit
+from quantext_graph.models.chat_model import Outcome, Usage
+from quantext_graph.steps.context import Kit
 from quantext_graph.steps.questions import SURE, Scores
 
 

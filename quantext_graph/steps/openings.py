@@ -24,13 +24,13 @@ import numpy as np
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from quantext_graph.classifier import TextClassifier
-from quantext_graph.models import ChatModel, Outcome, Usage
+from quantext_graph.models.chat_model import ChatModel, Outcome, Usage
 from quantext_graph.prompts import load
-from quantext_graph.spec import Spec
-from quantext_graph.steps.cards import describe, opinion_lines
+from quantext_graph.spec.models import Spec
+from quantext_graph.steps.classifier import TextClassifier
 from quantext_graph.steps.examples import Combination, Examples
 from quantext_graph.steps.texts import is_essay, is_refusal, words
+from quantext_graph.steps.wording import describe, opinion_lines
 
 BANK = 20
 _ENOUGH = 5

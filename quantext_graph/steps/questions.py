@@ -18,12 +18,12 @@ import numpy as np
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from quantext_graph.models import ChatModel, Outcome, Usage
+from quantext_graph.models.chat_model import ChatModel, Outcome, Usage
 from quantext_graph.prompts import load, marked
-from quantext_graph.spec import Spec
-from quantext_graph.steps.cards import category_list, category_words, question
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.examples import Examples
 from quantext_graph.steps.texts import windows
+from quantext_graph.steps.wording import category_list, category_words, question
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, field_validator
 
-from quantext_graph.models import Outcome, Usage
+from quantext_graph.models.chat_model import Outcome, Usage
 from quantext_graph.prompts import load, marked
-from quantext_graph.steps.cards import chosen, describe, opinion_lines, opinions
+from quantext_graph.steps.context import Kit
 from quantext_graph.steps.examples import Combination, notes
-from quantext_graph.steps.kit import Kit
 from quantext_graph.steps.texts import folded
 from quantext_graph.steps.verify import rank
+from quantext_graph.steps.wording import chosen, describe, opinion_lines, opinions
 
 _TEMPERATURE, _MIN_P = 0.8, 0.06
 _USUAL_WORDS = 40

@@ -17,7 +17,7 @@ from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.quantize import quantize
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.targets import iid_targets
-from quantext_graph.models import Outcome, Reply
+from quantext_graph.models.chat_model import Outcome, Reply
 
 SIZES = (3, 2)
 TREE = Tree(0, (-1, 0))

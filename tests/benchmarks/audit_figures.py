@@ -22,8 +22,8 @@ from quantext_graph.audit.residual import residual_attack
 from quantext_graph.audit.utility import category_tv, compare
 from quantext_graph.core.quantize import quantize
 from quantext_graph.core.rules import MechanismParameters
-from quantext_graph.embeddings import WordLlamaEmbeddings
-from quantext_graph.spec_file import parse_spec
+from quantext_graph.models.embeddings import WordLlamaEmbeddings
+from quantext_graph.spec.loading import parse_spec
 
 NAMES = ("Target", "Stance", "Sentiment")
 ABORTION = {"Target": "Legalization of Abortion", "Stance": "FAVOR"}

@@ -27,9 +27,9 @@ from orchestration import latency_server
 from processes import start, wait_for_some_work
 from releases import write_data, write_spec
 
-from quantext_graph.records import open_table
-from quantext_graph.store import GROUP
-from quantext_graph.workspace import Workspace
+from quantext_graph.data.records import open_table
+from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.store import GROUP
 
 CONCURRENCY = 8
 

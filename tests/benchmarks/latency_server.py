@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from obedient import ObedientServer
 
-from quantext_graph.spec_file import load_spec
+from quantext_graph.spec.loading import load_spec
 
 
 class Mute(ObedientServer):

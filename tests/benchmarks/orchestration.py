@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from releases import write_data, write_spec
 
-from quantext_graph.guard import openai_http_client, openai_library
-from quantext_graph.run import Run
-from quantext_graph.spec_file import load_spec
+from quantext_graph.models.privacy import openai_http_client, openai_library
+from quantext_graph.release.run import Run
+from quantext_graph.spec.loading import load_spec
 
 VLLM = ("min_p", "continue_final_message", "add_generation_prompt")
 """What the `openai` client does not know."""

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from releases import obedient, small_release
 
-from quantext_graph.run import Run, status
+from quantext_graph.release.run import Run, status
 
 
 def main() -> None:

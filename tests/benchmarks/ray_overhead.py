@@ -22,8 +22,8 @@ from orchestration import latency_server
 from releases import ATTRIBUTES, write_data, write_spec
 from scale import labelled
 
-from quantext_graph.run import Run
-from quantext_graph.spec_file import load_spec
+from quantext_graph.release.run import Run
+from quantext_graph.spec.loading import load_spec
 
 
 def main() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from quantext_graph.records import open_table
+from quantext_graph.data.records import open_table
 from quantext_graph.steps.texts import is_copy
-from quantext_graph.workspace import Workspace
+from quantext_graph.workspace.folder import Workspace
 
 
 def main() -> None:

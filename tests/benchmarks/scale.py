@@ -25,10 +25,10 @@ from instant import instant_model
 from memory import peak_mb
 from releases import ATTRIBUTES, write_data, write_spec
 
-from quantext_graph.job import Resources
-from quantext_graph.run import Interrupted, Run
-from quantext_graph.spec import Spec
-from quantext_graph.spec_file import load_spec
+from quantext_graph.graph.resources import Resources
+from quantext_graph.release.run import Interrupted, Run
+from quantext_graph.spec.loading import load_spec
+from quantext_graph.spec.models import Spec
 
 AUXILIARY = 400  # enough for classifiers to pick and judge
 

@@ -5,9 +5,9 @@ import pytest
 
 from quantext_graph.core import joint_pool, public_pool
 from quantext_graph.core.arrays import combinations, event_mask, grid
-from quantext_graph.core.atoms import atoms
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import total_variation_from
+from quantext_graph.core.event_atoms import atoms
 from quantext_graph.core.joint_pool import JointPool
 from quantext_graph.core.public_pool import missing_categories, proper_events, public_joint, public_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule, joint_pool_size

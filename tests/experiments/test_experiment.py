@@ -11,9 +11,9 @@ import yaml
 from audit_corpus import STANCES, TOPICS, codes, write
 from releases import ATTRIBUTES, obedient, write_data
 
-from quantext_graph.baselines import Method, Task
-from quantext_graph.cli import main
+from quantext_graph.apps.cli.main import main
 from quantext_graph.experiments import runner
+from quantext_graph.experiments.baselines import Method, Task
 from quantext_graph.experiments.plan import READY, load_experiment
 from quantext_graph.experiments.splits import Data
 
@@ -188,7 +188,7 @@ def test_a_missing_package_or_a_method_that_cannot_be_simulated_is_left_out(
     file, tmp_path, shell, monkeypatch
 ):
     path = written(tmp_path, methods=["raw", "private_evolution", "dp_finetuning"], repeats=1)
-    monkeypatch.setattr("quantext_graph.baselines.method.find_spec", lambda name: None)
+    monkeypatch.setattr("quantext_graph.experiments.baselines.method.find_spec", lambda name: None)
     monkeypatch.setattr("quantext_graph.experiments.figures.find_spec", lambda name: None)
     code, _, error = shell("experiment", path, "--simulate", "--out", tmp_path / "out")
     assert code == 0

@@ -6,7 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from quantext_graph.baselines.method import PRIVATE_RECORDS
+from quantext_graph.experiments.baselines.method import PRIVATE_RECORDS
 from quantext_graph.experiments.drawing import budget_name
 from quantext_graph.experiments.figures import (
     at_equal_bound,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from steps_fakes import SPEC, Script, auxiliary
 
-from quantext_graph.spec import Spec
-from quantext_graph.steps.kit import Kit, prepare
+from quantext_graph.spec.models import Spec
+from quantext_graph.steps.context import Kit, prepare
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from steps_fakes import auxiliary
 
-from quantext_graph.classifier import SMALLEST, TextClassifier
+from quantext_graph.steps.classifier import SMALLEST, TextClassifier
 
 ROWS = auxiliary(12)
 TEXTS = [text for text, _ in ROWS]

@@ -10,9 +10,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from quantext_graph.prompts import load, marked
 from steps_fakes import Script
 
-from quantext_graph.spec_file import parse_spec
+from quantext_graph.spec.loading import parse_spec
+from quantext_graph.steps.context import Kit
 from quantext_graph.steps.extract import extract
-from quantext_graph.steps.kit import Kit
 from quantext_graph.steps.label import label
 from quantext_graph.steps.questions import choice_schema, label_instruction
 

@@ -10,11 +10,11 @@ import pytest
 from langchain_core.messages import BaseMessage
 from steps_fakes import SPEC, Script, auxiliary
 
-from quantext_graph.models import Outcome
-from quantext_graph.spec import Spec
+from quantext_graph.models.chat_model import Outcome
+from quantext_graph.spec.models import Spec
+from quantext_graph.steps.context import Kit
 from quantext_graph.steps.examples import Examples
 from quantext_graph.steps.extract import extract, verbatim
-from quantext_graph.steps.kit import Kit
 from quantext_graph.steps.label import label
 from quantext_graph.steps.rewrite import fallback, last_resort, rewrite
 from quantext_graph.steps.verify import evaluate, verify

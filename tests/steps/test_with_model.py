@@ -3,12 +3,12 @@
 import pytest
 from steps_fakes import SPEC, auxiliary
 
-from quantext_graph.embedded import ModelFileError
-from quantext_graph.models import chat_model
-from quantext_graph.record_graph import build_record_graph
-from quantext_graph.spec import Models, ModelSpec, Spec
+from quantext_graph.graph.record_graph import build_record_graph
+from quantext_graph.models.chat_model import chat_model
+from quantext_graph.models.llamacpp_server import ModelFileError
+from quantext_graph.spec.models import Models, ModelSpec, Spec
+from quantext_graph.steps.context import prepare
 from quantext_graph.steps.extract import extract
-from quantext_graph.steps.kit import prepare
 from quantext_graph.steps.label import label
 from quantext_graph.steps.rewrite import rewrite
 from quantext_graph.steps.texts import folded, is_copy

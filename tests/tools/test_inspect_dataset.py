@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from quantext_graph.tools.inspect_dataset import inspect, inspect_dataset
 
-from quantext_graph.records import write_table
-from quantext_graph.tables import RecordsError
+from quantext_graph.data.records import write_table
+from quantext_graph.data.tables import RecordsError
 
 COLUMNS = ["id", "text", "topic", "stars", "note", "nothing"]
 

@@ -1,0 +1,1 @@
+"""Tools that let an agent make a release."""

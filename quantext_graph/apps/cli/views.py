@@ -1,0 +1,98 @@
+"""What commands of more than one step show and ask on their way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from quantext_graph.apps.cli import terminal
+from quantext_graph.spec.models import QuantextError, Spec
+
+
+def show_tradeoff(spec: Spec, as_json: bool, plot: Path | None, records: int | None) -> None:
+    """The table of `check --tradeoff`, as JSON or as a picture too."""
+    from quantext_graph.mechanism.tradeoff_plot import check_plot_path, plot_tradeoff
+    from quantext_graph.mechanism.tradeoff_table import tables
+    from quantext_graph.release.check import check_tradeoff
+
+    if plot is not None:
+        check_plot_path(plot)
+    with terminal.progress_bars() as bars:
+        points = check_tradeoff(spec, n=records, progress=bars)
+    if plot is not None:
+        plot_tradeoff(points, plot)
+    if as_json:
+        print(json.dumps([point.to_json() for point in points], indent=2))
+        return
+    terminal.out.print("What each budget buys, estimated on the auxiliary set alone (mean ± standard error).")
+    for title, columns, rows in tables(points):
+        terminal.table(title, columns, rows)
+
+
+def drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
+    """Run to the gate, show the figures, ask, publish. Returns the release folder."""
+    from quantext_graph.release.run import stoppable
+
+    with run, stoppable(run.control, terminal.warn):
+        with terminal.progress_bars() as bars:
+            outcome = run.go(bars)
+        _show_report(run.workspace, samples)
+        _show_audit(run.workspace)
+        target = run.output
+        answer = True if yes else terminal.ask(f"Publish to {target}?")
+        if answer is None:
+            terminal.out.print(f"Waiting at the gate. Publish: quantext publish {run.workspace} --yes")
+            return None
+        outcome = run.answer(answer)
+    if not answer:
+        terminal.out.print(f"Not published; all is kept in {run.workspace}")
+        return None
+    published = Path(outcome.progress["release"])
+    terminal.out.print(f"Published: {published}")
+    return published
+
+
+def _show_report(workspace: Path, samples: int) -> None:
+    from quantext_graph.graph.report import gate_lines, sample_pairs
+
+    for pair in sample_pairs(workspace, samples):
+        show_pair(pair)
+    for line in gate_lines(workspace):
+        terminal.out.print(line, markup=False)
+
+
+def _show_audit(workspace: Path) -> None:
+    """The audit's three sentences before anything is published; no chat model is asked here."""
+    from quantext_graph.audit import auditing
+    from quantext_graph.release.run import status as look
+
+    if look(workspace).n > auditing.MOST_AT_GATE:
+        terminal.out.print(f"Attacks and utility: quantext audit {workspace}")
+        return
+    terminal.err.print("audit: attacks and utility")
+    for line in auditing.verdict(auditing.audit_workspace(workspace, [], lambda _: None)):
+        terminal.out.print(line, markup=False)
+    terminal.out.print(f"The private report: {workspace / auditing.REPORT}")
+
+
+def show_pair(pair: dict[str, Any]) -> None:
+    say = terminal.out.print
+    say(f"before  ({', '.join(pair['labels'])})", style="bold")
+    say(f"  {pair['text']}", markup=False)
+    mark = "" if pair["verified"] else "  [not on target]"
+    say(f"after   ({', '.join(pair['target'])}){mark}", style="bold", markup=False)
+    say(f"  {pair['released']}\n", markup=False)
+
+
+def confirm_spending(spec: Spec, yes: bool) -> None:
+    """Running again is another release and adds to the ledger; ask where the sum passes the cap."""
+    from quantext_graph.release.check import check as look
+
+    found = look(spec)
+    for warning in found.warnings:
+        terminal.warn(warning)
+    for line in found.spending.lines():
+        terminal.err.print(line, markup=False)
+    if found.spending.over_cap and not yes and terminal.ask("Release all the same?") is not True:
+        raise QuantextError(f"{spec.data.path}: not released; answer y, or give --yes")

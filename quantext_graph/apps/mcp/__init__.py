@@ -1,0 +1,1 @@
+"""Releases over the Model Context Protocol."""

@@ -1,0 +1,208 @@
+"""The stages of a run, one function each: job in, progress out. Each may be entered again and goes on
+where it stopped."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from quantext_graph.data.records import read_source
+from quantext_graph.graph.ray_workers import RayWorkers
+from quantext_graph.graph.record_work import Step, Written, work
+from quantext_graph.graph.report import figures
+from quantext_graph.graph.resources import Job, refuse_private_auxiliary
+from quantext_graph.graph.state import Progress
+from quantext_graph.graph.workers import run_pass
+from quantext_graph.models.errors import Halted
+from quantext_graph.release.estimate import remember_speed
+from quantext_graph.spec.models import QuantextError
+from quantext_graph.steps.label import Labels
+from quantext_graph.tools.quantize import quantize_records
+from quantext_graph.workspace.ledger import Ledger
+from quantext_graph.workspace.store import Store, StoredRecord
+
+
+class NotEnoughVerified(QuantextError):
+    """Too few records reached their target: nothing is published."""
+
+    exit_code = 3
+    withheld = "too few records reached their target, so nothing is published; they can be tried again"
+
+
+def ingest(job: Job) -> None:
+    """Take the private records into the workspace; refuse an auxiliary set that holds them."""
+    spec, store = job.spec, job.store
+    if store.n:
+        return
+    source = read_source(
+        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+    )
+    refuse_private_auxiliary(spec, source, job.resources.auxiliary[0])
+    if store.ingest((record.row, record.text, dict(record.labels)) for record in source) == 0:
+        raise QuantextError(f"{spec.data.path}: no records; a release needs at least one")
+    store.set_meta("dropped", dict(source.dropped))
+    store.set_meta("release_id", secrets.token_hex(16))
+    store.commit()
+
+
+def label(job: Job) -> Progress:
+    """Alg. 1 line 1: the labels of every record, by column, classifier or model."""
+    ingest(job)
+    spec, store = job.spec, job.store
+    store.set_meta("stage", "label")
+    n, m = store.n, len(spec.attributes)
+    done = store.counts().labeled
+    kit = None if all(attribute.by_column for attribute in spec.attributes) else job.kit
+
+    def keep(result: tuple[StoredRecord, Labels | None]) -> None:
+        nonlocal done
+        record, labels = result
+        if labels is None or kit is None:
+            store.put_labels(record.id, (record.known[i] for i in range(m)), [1.0] * m)
+        else:
+            store.put_labels(record.id, labels.codes, labels.confidence, labels.reason)
+            store.add_usage("label", kit.verify.name, labels.usage)
+        done += 1
+        job.emit({"stage": "label", "done": done, "total": n})
+
+    job.emit({"stage": "label", "done": done, "total": n})
+    with _timed(store, "label"):
+        if kit is None:
+            run_pass(store.unlabelled(), lambda r: (r, None), keep, workers=1, stop=job.stop, idle=job.idle)
+        else:
+            _pass(job, "label", store.unlabelled(), keep)
+    return {"n": n, "labeled": done}
+
+
+def _pass(job: Job, step: Step, items: Iterable[Any], keep: Callable[[Any], None]) -> None:
+    """One pass over the records that are left, in threads or on Ray. A run told to stop does not wait
+    for a server that is away."""
+    spec = job.spec
+    try:
+        if spec.executor == "ray":
+            _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
+        else:
+            done, workers = work(step, job.kit), spec.limits.concurrency
+            run_pass(items, done, keep, workers=workers, stop=job.stop, idle=job.idle)
+    except Halted:
+        if not job.stop():
+            raise
+
+
+def _ray_workers(job: Job) -> RayWorkers:
+    if job.resources.given:
+        raise QuantextError(
+            "executor: ray: a model that was made in this process cannot go to workers; "
+            "name it in the spec, or leave `executor: threads`"
+        )
+
+    def make() -> RayWorkers:
+        texts, codes = job.resources.auxiliary
+        return RayWorkers(job.spec, list(zip(texts, map(tuple, codes.tolist()), strict=True)))
+
+    workers: RayWorkers = job.resources.once("ray", make)
+    return workers
+
+
+@contextmanager
+def _timed(store: Store, stage: str) -> Iterator[None]:
+    """Add what this process spends on a pass to the private report, and commit whatever comes: wall
+    and CPU seconds, an embedded model's included."""
+    wall, cpu, calls = time.monotonic(), time.process_time(), _calls(store)
+    try:
+        yield
+    finally:
+        spent = store.meta("seconds", {})
+        before = spent.get(stage, {"wall": 0.0, "cpu": 0.0})
+        spent[stage] = {
+            "wall": before["wall"] + time.monotonic() - wall,
+            "cpu": before["cpu"] + time.process_time() - cpu,
+        }
+        store.set_meta("seconds", spent)
+        store.commit()
+        made = _calls(store) - calls
+        for model, share in made.most_common(1):
+            if share > made.total() / 2:
+                remember_speed(model, made.total(), time.monotonic() - wall)
+
+
+def _calls(store: Store) -> Counter[str]:
+    """Calls so far by model."""
+    calls: Counter[str] = Counter()
+    for row in store.usage():
+        calls[row["model"]] += row["calls"]
+    return calls
+
+
+def match_assign(job: Job) -> Progress:
+    """Alg. 1 lines 2-14: the one draw of this run, and who gets which target."""
+    store, spec = job.store, job.spec
+    if store.meta("draw") is None:
+        job.emit({"stage": "match", "done": 0, "total": 1})
+        store.set_meta("stage", "match")
+        labels = store.labels()
+        quantization = quantize_records(spec, labels, job.resources.auxiliary[1])
+        # The ledger first: a draw that was made counts, whatever becomes of the run.
+        with Ledger.open() as ledger:
+            fingerprint = ledger.fingerprint(store.texts())
+            ledger.record(
+                fingerprint,
+                release_id=store.meta("release_id"),
+                bound_nats=quantization.leakage.bound_nats,
+                note={"secrets": [secret.title for secret in spec.secrets]},
+            )
+        store.put_draw(quantization.to_json(), quantization.assigned)
+        job.emit({"stage": "match", "done": 1, "total": 1})
+    return {"rewritten": store.counts().rewritten}
+
+
+def rewrite(job: Job) -> Progress:
+    """Alg. 1 lines 15-18: every record to its target, also one whose target equals its labels."""
+    store, kit = job.store, job.kit
+    store.set_meta("stage", "rewrite")
+    before = store.counts()
+    done, verified = before.rewritten, before.verified
+
+    def keep(result: Written) -> None:
+        nonlocal done, verified
+        written, spent = result
+        store.put_rewrite(written)
+        for step, usage in spent:
+            model = kit.verify.name if step == "verify" else kit.chat.name
+            store.add_usage(step, model, usage)
+        done += 1
+        verified += written.verified
+        job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
+
+    job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
+    with _timed(store, "rewrite"):
+        _pass(job, "rewrite", store.unwritten(), keep)
+    return {"rewritten": done, "verified": verified, "unverified": done - verified}
+
+
+def report(job: Job) -> Progress:
+    """Judge the finished release; the private part stays in the workspace, the public part goes on."""
+    store, limits = job.store, job.spec.limits
+    counts = store.counts()
+    if counts.verified < limits.min_verified * counts.n:
+        share = counts.verified / counts.n
+        raise NotEnoughVerified(
+            f"{job.workspace.folder}: {counts.verified} of {counts.n} records ({share:.0%}) reached their "
+            f"target, limits.min_verified asks for {limits.min_verified:.0%}; nothing is published. "
+            f"`quantext resume {job.workspace.folder} --retry-failed` tries those again, "
+            "--min-verified SHARE lowers the bar"
+        )
+    if store.meta("report") is None:
+        public, private, realised = figures(job)
+        store.set_meta("realised", realised.tolist())
+        store.set_meta("private_report", private)
+        store.set_meta("report", public)
+        job.workspace.write_private("report.json", json.dumps({**public, "private": private}, indent=2))
+    store.set_meta("stage", "gate")
+    store.commit()
+    return {"report": store.meta("report")}

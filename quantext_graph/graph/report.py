@@ -1,0 +1,203 @@
+"""What the data holder may see of a run: figures for the gate and the private report.
+
+`figures` makes two parts: the public one depends on the released texts and their targets alone, the
+private one stays in the workspace.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quantext_graph.core.distribution import distribution_from_json, total_variation_from
+from quantext_graph.graph.resources import Job
+from quantext_graph.graph.workers import run_pass
+from quantext_graph.spec.models import Spec
+from quantext_graph.steps.verify import Evaluation, evaluate
+from quantext_graph.workspace.card import guarantee
+from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.store import Store
+
+Array = np.ndarray[Any, Any]
+
+_CHUNK = 2000  # texts judged at a time
+
+
+def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any], Array]:
+    """Judge the finished release: (public figures, private figures), both ready for JSON, and what the
+    evaluator read off each released text, (n, m) codes in order of id."""
+    spec, store = job.spec, job.store
+    judge = _judge_by_classifier if job.kit.evaluator is not None else _judge_by_model
+    realised, after, evaluation = judge(job)
+    hits = realised == store.assigned()
+    names = [attribute.name for attribute in spec.attributes]
+    public = {
+        "n": store.n,
+        "leakage": store.meta("draw")["leakage"],
+        "evaluation": {
+            "evaluator": evaluation.evaluator,
+            "accuracy": {
+                name: None if math.isnan(share) else share
+                for name, share in zip(names, evaluation.accuracy, strict=True)
+            },
+            "on_target": float(hits.all(axis=1).mean()),
+            "by_attribute": dict(zip(names, hits.mean(axis=0).tolist(), strict=True)),
+        },
+    }
+    return public, _private(spec, store, after), realised
+
+
+def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
+    """What each released text says, (n, m) codes, and whether it was on target after 1, 2 ... attempts,
+    (n, attempts), by the evaluator, which took no part in picking."""
+    realised, after = [], []
+    done = 0
+    pairs = job.store.pairs()
+    while chunk := list(islice(pairs, _CHUNK)):
+        target = np.array([pair["target"] for pair in chunk])
+        released = evaluate(job.kit, [pair["released"] for pair in chunk])
+        realised.append(released.codes)
+        for_limit = [
+            evaluate(job.kit, [_after(pair, k)["text"] for pair in chunk]).codes == target
+            for k in range(1, job.spec.limits.attempts + 1)
+        ]
+        after.append(np.stack([hits.all(axis=1) for hits in for_limit], axis=1))
+        done += len(chunk)
+        job.emit({"stage": "report", "done": done, "total": job.store.n})
+    return np.concatenate(realised), np.concatenate(after), released
+
+
+def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
+    """The same where nothing but the verifying model can judge: one more look at each released text;
+    what was on target after each attempt is what it said then."""
+    realised: dict[int, Array] = {}
+    after: dict[int, list[bool]] = {}
+
+    def work(pair: dict[str, Any]) -> tuple[dict[str, Any], Evaluation]:
+        return pair, evaluate(job.kit, [pair["released"]])
+
+    def keep(result: tuple[dict[str, Any], Evaluation]) -> None:
+        pair, found = result
+        realised[pair["id"]] = found.codes[0]
+        job.store.add_usage("judge", job.kit.verify.name, found.usage)
+        limits = range(1, job.spec.limits.attempts + 1)
+        after[pair["id"]] = [_after(pair, k)["on_target"] for k in limits]
+        job.emit({"stage": "report", "done": len(realised), "total": job.store.n})
+
+    workers = job.spec.limits.concurrency
+    run_pass(job.store.pairs(), work, keep, workers=workers, stop=lambda: False)
+    ids = sorted(realised)
+    evaluation = evaluate(job.kit, [])
+    return np.array([realised[i] for i in ids]), np.array([after[i] for i in ids]), evaluation
+
+
+def _after(pair: dict[str, Any], count: int) -> dict[str, Any]:
+    """The attempt that the record would have ended with, had `count` been the limit."""
+    tried: list[dict[str, Any]] = pair["attempts"][:count]
+    return next((attempt for attempt in tried if attempt["on_target"]), tried[-1])
+
+
+def _private(spec: Spec, store: Store, after: Array) -> dict[str, Any]:
+    labels, assigned = store.labels(), store.assigned()
+    released = distribution_from_json(store.meta("draw")["released"])
+    combos, counts = np.unique(labels, axis=0, return_counts=True)
+    failures: Counter[str] = Counter()
+    fallbacks = 0
+    for pair in store.pairs():
+        fallbacks += bool(pair["fallback"])
+        failures.update(reason for attempt in pair["attempts"] for reason in attempt["failures"])
+    totals = store.counts()
+    return {
+        "labels": {
+            attribute.name: {
+                name: int((labels[:, i] == code).sum()) for code, name in enumerate(attribute.category_names)
+            }
+            for i, attribute in enumerate(spec.attributes)
+        },
+        "secrets": [
+            {
+                "secret": secret.title,
+                "private": _share(labels, spec.secret_codes(secret)),
+                "released": _share(assigned, spec.secret_codes(secret)),
+            }
+            for secret in spec.secrets
+        ],
+        "tv_to_release": total_variation_from(combos, counts / len(labels), released),
+        "mean_changes": float((labels != assigned).sum(axis=1).mean()),
+        "verified": totals.verified,
+        "unverified": totals.unverified,
+        "fallbacks": fallbacks,
+        "on_target_after_attempts": after.mean(axis=0).tolist(),
+        "failures": dict(failures.most_common()),
+        "dropped": store.meta("dropped", {}),
+        "label_failures": store.label_failures(),
+        "usage": store.usage(),
+        "seconds": store.meta("seconds", {}),
+    }
+
+
+def _share(codes: Any, where: dict[int, tuple[int, ...]]) -> float:
+    inside = np.ones(len(codes), dtype=bool)
+    for attribute, wanted in where.items():
+        inside &= np.isin(codes[:, attribute], wanted)
+    return float(inside.mean())
+
+
+def gate_lines(workspace: Path) -> list[str]:
+    """The headline figures at the gate, private ones among them."""
+    opened = Workspace.open(workspace)
+    try:
+        public, private = opened.store.meta("report"), opened.store.meta("private_report")
+        seeded = opened.store.meta("draw")["seeded"]
+    finally:
+        opened.close()
+    evaluation = public["evaluation"]
+    accuracy = ", ".join(
+        f"{name} {share:.0%}" if share is not None else f"{name} not known"
+        for name, share in evaluation["accuracy"].items()
+    )
+    lines = [
+        f"{public['n']} records, all rewritten; {private['verified']} on target by the verifier, "
+        f"{private['fallbacks']} written from the target alone.",
+        f"On target by {evaluation['evaluator']}: {evaluation['on_target']:.0%} "
+        f"(its own accuracy: {accuracy}).",
+        f"Private and released distribution differ by {private['tv_to_release']:.2f} in total variation "
+        "(private figure).",
+    ]
+    lines.append(f"All figures of the run: {workspace / 'report.json'} (private).")
+    for leakage in public["leakage"]:
+        lines.append(f"{leakage['secret']}: " + " ".join(guarantee(leakage, not seeded)))
+    for secret in private["secrets"]:
+        lines.append(
+            f"{secret['secret']}: {secret['private']:.1%} in private, {secret['released']:.1%} in the "
+            "release (private figures)."
+        )
+    return lines
+
+
+def sample_pairs(workspace: Path, count: int) -> list[dict[str, Any]]:
+    """A few random records before and after, categories by name."""
+    if count == 0:
+        return []
+    opened = Workspace.open(workspace)
+    try:
+        spec = opened.spec
+        chosen = set(secrets.SystemRandom().sample(opened.store.ids(), min(count, opened.store.n)))
+        return [named(spec, pair) for pair in opened.store.pairs() if pair["id"] in chosen]
+    finally:
+        opened.close()
+
+
+def named(spec: Spec, pair: dict[str, Any]) -> dict[str, Any]:
+    """A before/after pair with category names for its codes."""
+
+    def names(codes: list[int]) -> list[str]:
+        return [a.category_names[code] for a, code in zip(spec.attributes, codes, strict=True)]
+
+    return {**pair, "labels": names(pair["labels"]), "target": names(pair["target"])}

@@ -1,0 +1,213 @@
+"""What the stages of one run work with: its workspace, models, public data and progress."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langgraph.runtime import Runtime
+from platformdirs import user_cache_path
+
+from quantext_graph.data.records import Record, read_source
+from quantext_graph.graph.state import ReleaseContext
+from quantext_graph.models.chat_model import ChatModel, chat_model
+from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.steps.context import Kit, prepare
+from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.store import Store
+
+_PROGRESS_SECONDS = 0.1
+
+Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+
+
+class Resources:
+    """Models, auxiliary set and kit of a spec: made when first needed, shared by all stages.
+
+    Only public data goes in. `chat` and `verify` replace the spec's models, for an app that holds
+    its own clients.
+    """
+
+    def __init__(self, spec: Spec, *, chat: ChatModel | None = None, verify: ChatModel | None = None) -> None:
+        self.spec = spec
+        self._guard = threading.RLock()
+        self._given = {"chat": chat, "verify": verify}
+        self._opened: dict[str, ChatModel] = {}
+        self._kept: dict[str, Any] = {}
+        self._kit: Kit | None = None
+
+    @cached_property
+    def auxiliary(self) -> tuple[list[str], Codes]:
+        """Texts and (N, m) codes of the auxiliary set; empty where the spec has none.
+
+        Rows that lack a text or a label are left out: the set is public, nothing is owed to n.
+        """
+        source = self.spec.auxiliary
+        sizes = self.spec.sizes
+        if source is None:
+            return [], np.empty((0, len(sizes)), dtype=np.int64)
+        texts: list[str] = []
+        codes: list[list[int]] = []
+        for record in read_source(
+            source, self.spec.attributes, columns=self.spec.auxiliary_columns, on_missing="drop"
+        ):
+            texts.append(record.text)
+            codes.append([record.labels[i] for i in range(len(sizes))])
+        if not texts:
+            raise QuantextError(f"{source.path}: no row has a text and every label; check auxiliary.columns")
+        return texts, np.array(codes, dtype=np.int64)
+
+    def chat(self) -> ChatModel:
+        return self._model("chat")
+
+    def verify(self) -> ChatModel:
+        return self._model("verify")
+
+    def kit(self, emit: Callable[[dict[str, Any]], None]) -> Kit:
+        with self._guard:
+            if self._kit is None:
+                texts, codes = self.auxiliary
+
+                def progress(step: str, done: int, total: int) -> None:
+                    emit({"stage": step, "done": done, "total": total})
+
+                rows = list(zip(texts, map(tuple, codes.tolist()), strict=True))
+                cache = user_cache_path("quantext-graph") / "openings"
+                self._kit = prepare(
+                    self.spec, rows, self.chat(), self.verify(), cache=cache, progress=progress
+                )
+            return self._kit
+
+    @property
+    def given(self) -> bool:
+        """Whether a model came from outside, and so lives in this process alone."""
+        return any(model is not None for model in self._given.values())
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives the first time, kept under `name` and closed with the rest."""
+        with self._guard:
+            if name not in self._kept:
+                self._kept[name] = make()
+            return self._kept[name]
+
+    def halt(self, halting: bool) -> None:
+        """Whether calls of the models opened here give up on a server that does not answer. Models that
+        came from outside are their owner's."""
+        for model in list(self._opened.values()):
+            model.halt(halting)
+
+    def close(self) -> None:
+        for kept in [*self._kept.values(), *self._opened.values()]:
+            kept.close()
+        self._kept.clear()
+        self._opened.clear()
+        self._kit = None
+
+    def _model(self, role: str) -> ChatModel:
+        with self._guard:
+            given = self._given[role] or (self._given["chat"] if role == "verify" else None)
+            if given is not None:
+                return given
+            models = self.spec.models
+            reference = (models.verify if role == "verify" else None) or models.chat
+            if role == "verify" and reference == models.chat:
+                return self._model("chat")
+            if role not in self._opened:
+                self._opened[role] = chat_model(reference, models, self.spec.limits)
+            return self._opened[role]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One stage's hands: everything it needs, and nothing of LangGraph."""
+
+    spec: Spec
+    workspace: Workspace
+    output: Path
+    resources: Resources
+    emit: Callable[[dict[str, Any]], None]
+    stop: Callable[[], bool]
+
+    @property
+    def store(self) -> Store:
+        return self.workspace.store
+
+    def idle(self) -> None:
+        """Between results: keep what is there, and do not wait for a server once told to stop."""
+        self.store.commit()
+        self.resources.halt(self.stop())
+
+    @property
+    def kit(self) -> Kit:
+        return self.resources.kit(self.emit)
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls, spec: Spec, runtime: Runtime[ReleaseContext], resources: Resources, default: ReleaseContext
+    ) -> Iterator[Job]:
+        """The job of one node's run; holds the workspace's lock while it lasts. As a subgraph the graph
+        meets its parent's context, which may be of any kind: then `default` says where the run lives."""
+        context = runtime.context if isinstance(runtime.context, ReleaseContext) else default
+        folder = Path(context.workspace) if context.workspace else default_workspace(spec)
+        workspace = open_or_create(folder, spec)
+        output = Path(context.output) if context.output else spec.output.path
+        with workspace.locked(stage=True):
+            try:
+                emit = _sparing(runtime.stream_writer)
+                yield cls(spec, workspace, output, resources, emit, lambda: runtime.drain_requested)
+            finally:
+                workspace.close()
+
+
+def _sparing(write: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """`write` for progress, first and last of a stage and else every `_PROGRESS_SECONDS`: each event wakes
+    two threads, and a hundred records a second would each do so."""
+    stage, said = "", 0.0
+
+    def emit(event: dict[str, Any]) -> None:
+        nonlocal stage, said
+        now = time.monotonic()
+        if event["stage"] != stage or event["done"] >= event["total"] or now - said >= _PROGRESS_SECONDS:
+            stage, said = event["stage"], now
+            write(event)
+
+    return emit
+
+
+def refuse_private_auxiliary(spec: Spec, private: Iterable[Record], auxiliary: Iterable[str]) -> None:
+    """The tree and the candidates never see private data, so the auxiliary set must not be it.
+
+    Raises:
+        QuantextError: where more than half of the private texts stand in the auxiliary set.
+    """
+    public = {" ".join(text.split()) for text in auxiliary}
+    if spec.auxiliary is None or not public:
+        return
+    n = shared = 0
+    for record in private:
+        n += 1
+        shared += " ".join(record.text.split()) in public
+    if 2 * shared > n:
+        raise QuantextError(
+            f"{spec.auxiliary.path}: {shared} of the {n} private texts stand in the auxiliary set; "
+            "it must be public and apart from the private set, so name another"
+        )
+
+
+def open_or_create(folder: Path, spec: Spec) -> Workspace:
+    if (folder / "store.sqlite").is_file():
+        return Workspace.open(folder)
+    return Workspace.create(folder, spec)
+
+
+def default_workspace(spec: Spec) -> Path:
+    """Beside the release folder: `release` → `release.work`."""
+    return spec.output.path.with_name(spec.output.path.name + ".work")

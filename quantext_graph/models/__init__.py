@@ -1,0 +1,1 @@
+"""Chat models and embeddings behind one door each, and what keeps text on this machine (`privacy`)."""

@@ -1,0 +1,116 @@
+"""What a release would be, before it is one: counts, guarantee, calls and time. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quantext_graph.data.records import read_source
+from quantext_graph.graph.resources import Resources, refuse_private_auxiliary
+from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, tradeoff
+from quantext_graph.models.chat_model import tracing_warning
+from quantext_graph.release.estimate import Estimate, estimate
+from quantext_graph.release.spending import Spending, spending_of
+from quantext_graph.spec.models import Spec
+from quantext_graph.tools.leakage import Guarantees, guarantees
+from quantext_graph.workspace.card import guarantee
+
+
+@dataclass(frozen=True)
+class Check:
+    """The answer of `quantext check`."""
+
+    spec: Spec
+    records: int
+    auxiliary: int
+    dropped: dict[str, int]
+    guarantees: Guarantees
+    estimate: Estimate
+    spending: Spending
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "records": self.records,
+            "auxiliary": self.auxiliary,
+            "dropped": self.dropped,
+            "attributes": {a.name: list(a.category_names) for a in self.spec.attributes},
+            "components": self.guarantees.components,
+            "mechanism": self.guarantees.mechanism,
+            "leakage": asdict(self.guarantees.worst),
+            "secrets": [
+                {"secret": title, **asdict(leakage)} for title, leakage in self.guarantees.secrets.items()
+            ],
+            "estimate": self.estimate.to_json(),
+            "ledger": self.spending.to_json(),
+            "warnings": list(self.warnings),
+        }
+
+    def lines(self) -> list[str]:
+        spec = self.spec
+        said = [
+            f"{self.records} records in {spec.data.path.name}, {self.auxiliary} public ones beside them",
+            "attributes: " + ", ".join(f"{a.name} ({len(a.categories)})" for a in spec.attributes),
+            "mechanism: "
+            + ", ".join(f"{k} {v}" for k, v in self.guarantees.mechanism.items() if v is not None),
+        ]
+        for title, leakage in self.guarantees.secrets.items():
+            said.append(f"{title}: " + " ".join(guarantee(asdict(leakage), spec.mechanism.seed is None)))
+        said.append("estimate: " + self.estimate.line())
+        return said + self.spending.lines()
+
+
+def check(spec: Spec) -> Check:
+    """Read both sets, state the guarantee and estimate the work.
+
+    Raises:
+        QuantextError: whatever would stop a release.
+    """
+    source = read_source(
+        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+    )
+    texts, codes = Resources(spec).auxiliary
+    refuse_private_auxiliary(spec, source, texts)
+    characters = sum(len(record.text) for record in source) / len(source)
+    found = guarantees(spec, len(source), codes)
+    warnings = [*source.table.warnings, *found.notes]
+    if (warning := tracing_warning()) is not None:
+        warnings.append(warning)
+    if not spec.secrets:
+        warnings.append("no secret is named; the bound is stated for any one proportion of the records")
+    return Check(
+        spec=spec,
+        records=len(source),
+        auxiliary=len(texts),
+        dropped=dict(source.dropped),
+        guarantees=found,
+        estimate=estimate(spec, len(source), characters=characters, public=texts),
+        spending=spending_of(spec, source, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
+        warnings=tuple(warnings),
+    )
+
+
+def check_tradeoff(
+    spec: Spec,
+    *,
+    n: int | None = None,
+    budgets: Sequence[float] | None = None,
+    progress: Progress | None = None,
+) -> list[TradeoffPoint]:
+    """What each budget buys; with `n` given the private file is not opened, else its records are counted.
+
+    Args:
+        budgets: nats; by default those of `tradeoff`.
+
+    Raises:
+        QuantextError: no auxiliary set or one of a few rows, or a private file that cannot be read.
+    """
+    _, codes = Resources(spec).auxiliary
+    if n is None:
+        n = len(
+            read_source(
+                spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+            )
+        )
+    return tradeoff(spec, codes, n=n, budgets=budgets, progress=progress)

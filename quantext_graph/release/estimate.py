@@ -1,0 +1,225 @@
+"""Tokens, money and time: estimated before a run, counted after it, retries included."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quantext_graph.prompts import load
+from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.steps.classifier import SMALLEST
+from quantext_graph.steps.context import ENOUGH
+from quantext_graph.steps.wording import describe
+from quantext_graph.workspace.ledger import ledger_path
+
+EMBEDDED_SECONDS = 4.0
+"""What a call of the embedded 1.5B model took on two cores; other models have other speeds."""
+
+_CHARACTERS = 4.0  # of a token
+_FEWEST_CALLS = 50  # after which a speed is worth remembering
+_SCORED = ("embedded", "ollama")  # providers that are asked one question for each attribute
+_DEMONSTRATIONS = 3
+_SNIPPETS = 40  # tokens of the reply to an extraction
+_LABEL = 12  # tokens of the reply that names one category
+
+
+@dataclass(frozen=True)
+class Work:
+    """Calls, tokens read and written, and money where every model's price is known."""
+
+    calls: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Work(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            cost,
+        )
+
+    def times(self, count: float) -> Work:
+        cost = None if self.cost is None else self.cost * count
+        return Work(self.calls * count, self.input_tokens * count, self.output_tokens * count, cost)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "calls": round(self.calls),
+            "input_tokens": round(self.input_tokens),
+            "output_tokens": round(self.output_tokens),
+            "cost": None if self.cost is None else round(self.cost, 4),
+        }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The work of a whole run: at least, and at most if every record needs every attempt. `seconds` is
+    for the least, None where nothing is known of the model's speed; `speed` says how it is known."""
+
+    least: Work
+    most: Work
+    seconds: float | None
+    speed: str
+
+    @property
+    def calls(self) -> int:
+        return round(self.least.calls)
+
+    @property
+    def calls_at_most(self) -> int:
+        return round(self.most.calls)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "calls_at_most": self.calls_at_most,
+            "seconds": self.seconds,
+            "speed": self.speed,
+            "least": self.least.to_json(),
+            "most": self.most.to_json(),
+        }
+
+    def line(self) -> str:
+        least, most = self.least, self.most
+        said = (
+            f"between {self.calls} and {self.calls_at_most} model calls, "
+            f"{_count(least.input_tokens)} to {_count(most.input_tokens)} tokens read and "
+            f"{_count(least.output_tokens)} to {_count(most.output_tokens)} written"
+        )
+        if least.cost is not None and most.cost is not None:
+            said += f", {least.cost:.2f} to {most.cost:.2f} in money"
+        if self.seconds is None:
+            return f"{said}; {self.speed}"
+        return f"{said}; about {max(1, round(self.seconds / 60))} minutes or more, {self.speed}"
+
+
+def estimate(spec: Spec, n: int, *, characters: float, public: Iterable[str] = ()) -> Estimate:
+    """The work for `n` records of `characters` each on average, with these public texts beside them."""
+    steps = _Steps.of(spec, characters, list(public))
+    least = steps.once + steps.attempt + steps.rewrite
+    attempts = steps.most_attempt + steps.rewrite
+    most = steps.most_once + attempts.times(spec.limits.attempts + 1)
+    seconds, speed = _time(spec.models.chat, least.times(n))
+    return Estimate(least.times(n), most.times(n), seconds, speed)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Work a record: `once` (label, extract, the judge of the finished release), then each attempt's
+    judging and writing."""
+
+    once: Work
+    most_once: Work
+    attempt: Work
+    most_attempt: Work
+    rewrite: Work
+
+    @classmethod
+    def of(cls, spec: Spec, characters: float, public: list[str]) -> _Steps:
+        chat, verify = spec.models.chat, spec.models.verify or spec.models.chat
+        text = characters / _CHARACTERS
+        shown = sum(map(len, public)) / len(public) / _CHARACTERS if public else text
+        target = len(describe(spec, [0] * len(spec.attributes))) / _CHARACTERS
+        head = {
+            name: len(load(name).sections["system"]) / _CHARACTERS for name in ("label", "extract", "rewrite")
+        }
+        labelled = [a for a in spec.attributes if not a.by_column]
+        asked = [a for a in labelled if a.labels != "classifier" or len(public) < ENOUGH]
+        label = _judging(verify, len(asked), head["label"] + text, spec)
+        judge = _judging(verify, len(spec.attributes), head["label"] + shown, spec)
+        extract = _work(chat, 1, head["extract"] + target + text, _SNIPPETS)
+        demonstrations = _DEMONSTRATIONS * 2 * shown
+        rewrite = _work(
+            chat, 1, head["rewrite"] + target + demonstrations, spec.limits.candidates * 1.2 * shown
+        )
+        last = judge if len(public) < SMALLEST else Work()
+        picked = Work() if len(public) >= ENOUGH else judge
+        return cls(extract + label + last, extract + label + last, picked, judge, rewrite)
+
+
+def _judging(model: ModelSpec, attributes: int, prompt: float, spec: Spec) -> Work:
+    """Labelling a text, or judging one: a question for each attribute, or one for all."""
+    if not attributes:
+        return Work()
+    categories = sum(len(str(a.categories)) for a in spec.attributes) / len(spec.attributes) / _CHARACTERS
+    if model.model.partition(":")[0] in _SCORED:
+        return _work(model, attributes, prompt + categories, 1)
+    return _work(model, 1, prompt + categories * attributes, _LABEL * attributes)
+
+
+def _work(model: ModelSpec, calls: int, read: float, written: float) -> Work:
+    """`calls` of one model with so many tokens each."""
+    return Work(calls, calls * read, calls * written, _cost(model, calls * read, calls * written))
+
+
+def _cost(model: ModelSpec, read: float, written: float) -> float | None:
+    if model.price is None:
+        return None
+    return (model.price.input * read + model.price.output * written) / 1e6
+
+
+def _time(model: ModelSpec, work: Work) -> tuple[float | None, str]:
+    if model.tokens_per_second is not None:
+        return work.output_tokens / model.tokens_per_second, f"at {model.tokens_per_second:g} tokens a second"
+    if (seconds := _remembered().get(model.model)) is not None:
+        return work.calls * seconds, f"at {seconds:.2g} s a call, as in the last run with this model"
+    if model.model.startswith("embedded:"):
+        return work.calls * EMBEDDED_SECONDS, f"at {EMBEDDED_SECONDS:g} s a call, as on two cores"
+    return None, "how long is not known before a first run with this model, or say `tokens_per_second`"
+
+
+def spent(spec: Spec, usage: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What each step has cost so far on each model, retries included: rows of the store's usage with
+    `cost`, None where the spec gives no price."""
+    models = (spec.models.chat, spec.models.verify, spec.models.evaluate)
+    known = {model.model: model for model in models if model is not None}
+    rows = []
+    for row in usage:
+        model = known.get(row["model"])
+        cost = None if model is None else _cost(model, row["input_tokens"], row["output_tokens"])
+        rows.append({**row, "cost": None if cost is None else round(cost, 6)})
+    return rows
+
+
+def usage_line(row: Mapping[str, Any]) -> str:
+    money = "" if row["cost"] is None else f", {row['cost']:.2f} in money"
+    return (
+        f"{row['step']} with {row['model']}: {row['calls']} calls, "
+        f"{_count(row['input_tokens'])} tokens read, {_count(row['output_tokens'])} written{money}"
+    )
+
+
+def remember_speed(model: str, calls: int, seconds: float) -> None:
+    """Keep the wall seconds that a call of `model` took in a pass, for the next estimate; beside the
+    ledger. It costs nothing but the estimate where that cannot be written."""
+    if calls < _FEWEST_CALLS or seconds <= 0:
+        return
+    place = ledger_path().with_name("speeds.json")
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = place.with_name(".speeds.new")
+        draft.write_text(json.dumps({**_remembered(), model: seconds / calls}), encoding="utf-8")
+        draft.replace(place)
+
+
+def _remembered() -> dict[str, float]:
+    try:
+        found = json.loads(ledger_path().with_name("speeds.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(model): float(s) for model, s in found.items() if isinstance(s, int | float) and s > 0}
+
+
+def _count(number: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.0f}"

@@ -1,0 +1,61 @@
+"""A few records before and after, without a run: nothing is kept and no draw is made.
+
+The targets come from the attributes alone, uniformly at random, so a preview says nothing about the
+draw of a release and adds nothing to the ledger.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from langsmith import tracing_context
+
+from quantext_graph.data.records import Record, read_source
+from quantext_graph.graph.record_graph import build_record_graph
+from quantext_graph.graph.report import named
+from quantext_graph.graph.resources import Resources
+from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.steps.label import label
+
+
+def preview(
+    spec: Spec, count: int, emit: Callable[[dict[str, Any]], None], resources: Resources | None = None
+) -> list[dict[str, Any]]:
+    """Label and rewrite up to `count` random records: dicts of text, labels, target, released, verified."""
+    held = resources or Resources(spec)
+    try:
+        kit = held.kit(emit)
+        graph = build_record_graph()
+        pairs = []
+        chosen = _sample(spec, count)
+        with tracing_context(enabled=False):
+            for number, record in enumerate(chosen, start=1):
+                labels = label(kit, record.text, dict(record.labels)).codes
+                target = tuple(secrets.randbelow(size) for size in spec.sizes)
+                given: Any = {"record": number, "text": record.text, "labels": labels, "target": target}
+                state: Any = graph.invoke(given, context=kit)
+                result = state["result"]
+                pair = {"text": record.text, "labels": labels, "target": target}
+                pairs.append(named(spec, {**pair, "released": result.text, "verified": result.on_target}))
+                emit({"stage": "rewrite", "done": number, "total": len(chosen)})
+        return pairs
+    finally:
+        held.close()
+
+
+def _sample(spec: Spec, count: int) -> list[Record]:
+    """A uniform sample of the records in one reading (reservoir)."""
+    kept: list[Record] = []
+    source = read_source(
+        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+    )
+    for seen, record in enumerate(source):
+        if len(kept) < count:
+            kept.append(record)
+        elif (place := secrets.randbelow(seen + 1)) < count:
+            kept[place] = record
+    if not kept:
+        raise QuantextError(f"{spec.data.path}: no records; a release needs at least one")
+    return kept

@@ -1,0 +1,1 @@
+"""The YAML spec: what is released, what is secret, and how."""

@@ -1,7 +1,0 @@
-"""Files of rows: CSV, TSV, JSON lines and Parquet, read strictly and written so that they read back."""
-
-from quantext_graph.tables.reading import open_table
-from quantext_graph.tables.table import RecordsError, Row, Table
-from quantext_graph.tables.writing import write_table
-
-__all__ = ["RecordsError", "Row", "Table", "open_table", "write_table"]

@@ -1,0 +1,167 @@
+"""The dataset card of a release, with YAML front matter as the Hugging Face hub reads it.
+
+`facts` is all that may be said in public; `card` says it in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import yaml
+
+from quantext_graph.spec.models import Spec
+
+Facts = dict[str, Any]
+
+
+def facts(spec: Spec, draw: Mapping[str, Any], report: Mapping[str, Any], columns: Sequence[str]) -> Facts:
+    """What a release may say of itself: a function of the spec, the draw, n and the texts alone."""
+    models = spec.models
+    return {
+        "format": 1,
+        "quantext_graph": version("quantext-graph"),
+        "n": report["n"],
+        "columns": list(columns),
+        "attributes": {a.name: list(a.category_names) for a in spec.attributes},
+        "mechanism": draw["mechanism"],
+        "private": not draw["seeded"],
+        "leakage": draw["leakage"],
+        "released_distribution": draw["released"],
+        "released_shares": draw["shares"],
+        "notes": draw["notes"],
+        "evaluation": report["evaluation"],
+        "models": {
+            "rewriter": models.chat.model,
+            "verifier": (models.verify or models.chat).model,
+        },
+    }
+
+
+def guarantee(leakage: Mapping[str, Any], private: bool = True) -> list[str]:
+    """The guarantee for one secret in plain words, one sentence an entry."""
+    if not private:
+        return ["Not private: seeded. The draw was made with a seed, so anybody can repeat it."]
+    bound, cap = leakage["bound_nats"], leakage["cap_nats"]
+    if leakage["vacuous"]:
+        return [
+            f"The bound is vacuous: the rule may leak {leakage['mechanism_nats']:.1f} nats and the secret "
+            f"holds only {cap:.1f}, so the bound promises nothing about it."
+        ]
+    factor = math.exp(bound)
+    tenth = min(1.0, 0.1 * factor)
+    return [
+        f"The release leaks at most {bound:.2f} nats about it, of the {cap:.1f} nats it holds.",
+        f"So whatever an attacker does, the release makes them at most {factor:.2f} times as likely to be "
+        f"right: a guess that public knowledge gets right 10 % of the time is right at most {tenth:.0%}.",
+    ]
+
+
+def assumptions(mechanism: Mapping[str, Any], log_l: float) -> list[str]:
+    """What the number rests on."""
+    style = (
+        "0, that is, a rewritten text carries nothing of its source but the target"
+        if log_l == 0
+        else f"{log_l}"
+    )
+    said = [
+        f"The style term log l is taken as {style}. It is an assumption, not a measurement.",
+        "The random draw is secret and was made once.",
+        "The tree and the candidates were made without the private data.",
+        "Releases of the same private data add up: their nats are summed.",
+        "It speaks of the named proportion, not of single persons: personal details that a snippet "
+        "carries are not removed by it.",
+    ]
+    if mechanism["pool"] == "public":
+        said.insert(
+            3,
+            "The auxiliary set is public. What it tells an attacker by itself is not counted as leakage, "
+            "and one that has the same proportion gives it away before any release.",
+        )
+    return said
+
+
+def card(known: Facts, data_file: str) -> str:
+    """The README.md of a release folder."""
+    front = {
+        "pretty_name": "QuanText release",
+        "tags": ["quantext", "privacy", "synthetic"],
+        "size_categories": [_size_category(known["n"])],
+        "configs": [{"config_name": "default", "data_files": data_file}],
+    }
+    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    sections = [
+        f"---\n{head}---\n\n# A release with a hidden proportion",
+        _intro(known),
+        _guarantee_section(known),
+        _mechanism_section(known),
+        _evaluation_section(known),
+        _columns_section(known, data_file),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _intro(known: Facts) -> str:
+    return (
+        f"{known['n']} texts, every one rewritten by a language model from snippets of a private text "
+        "towards a combination of attributes that was drawn at random. The attribute distribution of this "
+        "release is one of many publicly known candidates, drawn among those near the private one "
+        "(QuanText, Alg. 1). "
+        f"Made with quantext-graph {known['quantext_graph']}."
+    )
+
+
+def _guarantee_section(known: Facts) -> str:
+    lines = ["## What it hides"]
+    for leakage in known["leakage"]:
+        said = " ".join(guarantee(leakage, known["private"]))
+        lines.append(f"**{leakage['secret']}.** {said}")
+    log_l = known["leakage"][0]["log_l"]
+    lines.append("This rests on:")
+    lines.append("\n".join(f"- {line}" for line in assumptions(known["mechanism"], log_l)))
+    lines.append(
+        "The bound is Statistic Maximal Leakage: success of any attacker ≤ (their success without the "
+        "release) · e^nats."
+    )
+    return "\n\n".join(lines)
+
+
+def _mechanism_section(known: Facts) -> str:
+    rows = "\n".join(f"| {key} | {value} |" for key, value in known["mechanism"].items() if value is not None)
+    notes = "".join(f"\n- {note}" for note in known["notes"])
+    return f"## Mechanism\n\n| parameter | value |\n|---|---|\n{rows}" + (f"\n{notes}" if notes else "")
+
+
+def _evaluation_section(known: Facts) -> str:
+    evaluation = known["evaluation"]
+    rows = "\n".join(
+        f"| {name} | {_percent(share)} | {_percent(evaluation['accuracy'].get(name))} |"
+        for name, share in evaluation["by_attribute"].items()
+    )
+    models = known["models"]
+    return (
+        "## How well the texts say what they should\n\n"
+        f"On target in all attributes at once: {_percent(evaluation['on_target'])} of the released texts, "
+        f"judged by {evaluation['evaluator']}.\n\n"
+        "| attribute | texts on target | the judge's own held-out accuracy |\n|---|---|---|\n"
+        f"{rows}\n\nRewritten by {models['rewriter']}, checked on the way by {models['verifier']}."
+    )
+
+
+def _columns_section(known: Facts, data_file: str) -> str:
+    lines = ["- `id`: new, in a random order", "- `text`: the rewritten text"]
+    for name, categories in known["attributes"].items():
+        if name in known["columns"]:
+            lines.append(f"- `{name}`: the drawn target, one of {', '.join(categories)}")
+    return f"## Columns of `{data_file}`\n\n" + "\n".join(lines)
+
+
+def _percent(share: float | None) -> str:
+    return "not known" if share is None else f"{share:.0%}"
+
+
+def _size_category(n: int) -> str:
+    bounds = (("n<1K", 1e3), ("1K<n<10K", 1e4), ("10K<n<100K", 1e5), ("100K<n<1M", 1e6), ("1M<n<10M", 1e7))
+    return next((name for name, bound in bounds if n < bound), "n>10M")

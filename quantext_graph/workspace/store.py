@@ -1,0 +1,357 @@
+"""The store of a run: records, labels, targets and rewrites, each keyed by the record's id.
+
+SQLite in WAL mode, committed in groups, so a record that is done is never done again: after
+`kill -9` at most one group is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quantext_graph.spec.models import QuantextError
+
+GROUP = 32  # results in one commit
+GROUP_SECONDS = 1.0  # and the longest they wait for it
+PAGE = 256  # records read at a time
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (id INTEGER PRIMARY KEY, row INTEGER NOT NULL, text TEXT NOT NULL, known TEXT NOT NULL);
+CREATE TABLE labels (id INTEGER PRIMARY KEY, codes TEXT NOT NULL, confidence TEXT NOT NULL,
+                     reason TEXT NOT NULL);
+CREATE TABLE targets (id INTEGER PRIMARY KEY, codes TEXT NOT NULL);
+CREATE TABLE rewrites (id INTEGER PRIMARY KEY, text TEXT NOT NULL, verified INTEGER NOT NULL,
+                       detail TEXT NOT NULL);
+CREATE TABLE usage (step TEXT, model TEXT, calls INTEGER, input_tokens INTEGER, output_tokens INTEGER,
+                    seconds REAL, PRIMARY KEY (step, model)) WITHOUT ROWID;
+"""
+
+
+class WorkspaceError(QuantextError):
+    """A workspace that cannot be used as asked."""
+
+    public = True
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """A private record: its id in the store, its row in the data set, and what columns say of it."""
+
+    id: int
+    row: int
+    text: str
+    known: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What came of one record: the text to publish and what the private report needs to know."""
+
+    id: int
+    text: str
+    verified: bool
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A record that a step failed on: its row in the data set and why, in words that hold no text."""
+
+    row: int
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How far a run is; what `quantext status --json` prints."""
+
+    stage: str
+    n: int
+    labeled: int
+    rewritten: int
+    verified: int
+    unverified: int
+
+
+class Store:
+    """Reads and writes of one process; writers call `commit` or let groups commit themselves."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = path.parent
+        self._guard = threading.RLock()
+        self._waiting = 0
+        self._last_commit = time.monotonic()
+        with one_line(self.folder):
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+
+    def create(self) -> None:
+        """Make the empty tables."""
+        with one_line(self.folder):
+            self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        self.commit()
+        self._db.close()
+
+    # -- meta -----------------------------------------------------------------------------------
+
+    def meta(self, key: str, default: Any = None) -> Any:
+        with self._reading() as db:
+            row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return default if row is None else json.loads(row[0])
+
+    def set_meta(self, key: str, value: Any) -> None:
+        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    # -- records --------------------------------------------------------------------------------
+
+    def ingest(self, records: Iterable[tuple[int, str, Mapping[int, int]]]) -> int:
+        """Take in (row, text, known codes) in one transaction and return their number n."""
+        with self._guard, one_line(self.folder):
+            self._begin()
+            try:
+                self._db.execute("DELETE FROM records")
+                self._db.executemany(
+                    "INSERT INTO records (row, text, known) VALUES (?, ?, ?)",
+                    ((row, text, json.dumps(dict(known))) for row, text, known in records),
+                )
+                n: int = self._db.execute("SELECT count(*) FROM records").fetchone()[0]
+                self.set_meta("n", n)
+            except BaseException:
+                self._db.rollback()
+                raise
+            self.commit()
+        return n
+
+    @property
+    def n(self) -> int:
+        return int(self.meta("n", 0))
+
+    def texts(self) -> Iterator[str]:
+        """All private texts, read a page at a time."""
+        for _, text in self._pages("SELECT id, text FROM records WHERE id > ?"):
+            yield text
+
+    def unlabelled(self) -> Iterator[StoredRecord]:
+        """Records without labels, in order of id, read a page at a time."""
+        query = "SELECT id, row, text, known FROM records WHERE id > ? AND id NOT IN (SELECT id FROM labels)"
+        for id_, row, text, known in self._pages(query):
+            yield StoredRecord(id_, row, text, {int(k): v for k, v in json.loads(known).items()})
+
+    def put_labels(
+        self, id_: int, codes: Iterable[int], confidence: Iterable[float], reason: str = ""
+    ) -> None:
+        """Keep the labels of one record; `reason` is empty where the labeller answered."""
+        values = (id_, json.dumps(list(codes)), json.dumps([round(c, 4) for c in confidence]), reason)
+        self._write("INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?)", values)
+
+    def labels(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """All labels as (n, m) codes, in order of id."""
+        return self._codes("labels")
+
+    def label_failures(self) -> dict[str, int]:
+        with self._reading() as db:
+            rows = db.execute("SELECT reason, count(*) FROM labels WHERE reason != '' GROUP BY reason")
+            return dict(rows.fetchall())
+
+    def failures(self) -> Iterator[Failure]:
+        """Records that a step failed on so far, with the reasons, in order of row; private."""
+        query = (
+            "SELECT r.id, r.row, coalesce(l.reason, ''), coalesce(w.verified, 1), w.detail FROM records r "
+            "LEFT JOIN labels l ON l.id = r.id LEFT JOIN rewrites w ON w.id = r.id WHERE r.id > ? AND "
+            "(l.reason != '' OR w.verified = 0)"
+        )
+        for _, row, reason, verified, detail in self._pages(query):
+            if reason:
+                yield Failure(row, "label", reason)
+            if not verified:
+                attempts = json.loads(detail)["attempts"]
+                missed = dict.fromkeys(reason for attempt in attempts for reason in attempt["failures"])
+                yield Failure(row, "rewrite", ", ".join(missed))
+
+    # -- the draw -------------------------------------------------------------------------------
+
+    def put_draw(self, draw: Mapping[str, Any], assigned: np.ndarray[Any, Any]) -> None:
+        """Keep the one draw of this run and the target of every record, in one transaction.
+
+        Raises:
+            WorkspaceError: where the run has its draw already.
+        """
+        if self.meta("draw") is not None:
+            raise WorkspaceError(f"{self.folder}: the draw of this run is made; it is never made twice")
+        with self._guard, one_line(self.folder):
+            self._begin()
+            ids = (row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall())
+            pairs = zip(ids, assigned.tolist(), strict=True)
+            self._db.executemany("INSERT INTO targets VALUES (?, ?)", ((i, json.dumps(c)) for i, c in pairs))
+            self.set_meta("draw", draw)
+            self.commit()
+
+    def assigned(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """Target of every record as (n, m) codes, in order of id."""
+        return self._codes("targets")
+
+    # -- rewrites -------------------------------------------------------------------------------
+
+    def unwritten(self) -> Iterator[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:
+        """(id, text, labels, target) of the records that have no rewrite yet."""
+        query = (
+            "SELECT r.id, r.text, l.codes, t.codes FROM records r JOIN labels l ON l.id = r.id "
+            "JOIN targets t ON t.id = r.id WHERE r.id > ? AND r.id NOT IN (SELECT id FROM rewrites)"
+        )
+        for id_, text, codes, target in self._pages(query):
+            yield id_, text, tuple(json.loads(codes)), tuple(json.loads(target))
+
+    def put_rewrite(self, rewrite: Rewrite) -> None:
+        values = (rewrite.id, rewrite.text, int(rewrite.verified), json.dumps(dict(rewrite.detail)))
+        self._write("INSERT OR REPLACE INTO rewrites VALUES (?, ?, ?, ?)", values)
+
+    def forget_unverified(self) -> int:
+        """Drop the rewrites that missed their target, so that `resume` writes them again."""
+        with self._guard:
+            self.commit()
+            dropped = self._db.execute("DELETE FROM rewrites WHERE verified = 0").rowcount
+            self.set_meta("stage", "rewrite")
+            self.set_meta("report", None)
+            self.commit()
+        return dropped
+
+    def pairs(self) -> Iterator[dict[str, Any]]:
+        """Before and after of every record, for the private report and the audit."""
+        query = (
+            "SELECT r.id, r.row, r.text, l.codes, t.codes, w.text, w.verified, w.detail FROM records r "
+            "JOIN labels l ON l.id = r.id JOIN targets t ON t.id = r.id JOIN rewrites w ON w.id = r.id "
+            "WHERE r.id > ?"
+        )
+        for id_, row, text, codes, target, written, verified, detail in self._pages(query):
+            yield {
+                "id": id_,
+                "row": row,
+                "text": text,
+                "labels": json.loads(codes),
+                "target": json.loads(target),
+                "released": written,
+                "verified": bool(verified),
+                **json.loads(detail),
+            }
+
+    def ids(self) -> list[int]:
+        with self._reading() as db:
+            return [row[0] for row in db.execute("SELECT id FROM records ORDER BY id")]
+
+    def released(self, ids: Iterable[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """(released text, target) of the records with these ids, in this order."""
+        query = "SELECT w.text, t.codes FROM rewrites w JOIN targets t ON t.id = w.id WHERE w.id = ?"
+        for id_ in ids:
+            with self._reading() as db:
+                text, target = db.execute(query, (id_,)).fetchone()
+            yield text, tuple(json.loads(target))
+
+    # -- counts and usage -----------------------------------------------------------------------
+
+    def counts(self) -> Counts:
+        with self._reading() as db:
+            labeled = db.execute("SELECT count(*) FROM labels").fetchone()[0]
+            done, verified = db.execute(
+                "SELECT count(*), coalesce(sum(verified), 0) FROM rewrites"
+            ).fetchone()
+        return Counts(self.meta("stage", "new"), self.n, labeled, done, verified, done - verified)
+
+    def add_usage(self, step: str, model: str, usage: Any) -> None:
+        """Add a `models.Usage` to what this step has spent on this model."""
+        self._write(
+            "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (step, model) DO UPDATE SET "
+            "calls = calls + excluded.calls, input_tokens = input_tokens + excluded.input_tokens, "
+            "output_tokens = output_tokens + excluded.output_tokens, seconds = seconds + excluded.seconds",
+            (step, model, usage.calls, usage.input_tokens, usage.output_tokens, usage.seconds),
+            counted=False,
+        )
+
+    def usage(self) -> list[dict[str, Any]]:
+        with self._reading() as db:
+            rows = db.execute("SELECT step, model, calls, input_tokens, output_tokens, seconds FROM usage")
+            keys = ("step", "model", "calls", "input_tokens", "output_tokens", "seconds")
+            return [dict(zip(keys, row, strict=True)) for row in rows]
+
+    # -- the store ------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        with self._guard, one_line(self.folder):
+            if self._db.in_transaction:
+                self._db.commit()
+            self._waiting = 0
+            self._last_commit = time.monotonic()
+
+    def _begin(self) -> None:
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def _write(self, statement: str, values: tuple[Any, ...], *, counted: bool = True) -> None:
+        with self._guard, one_line(self.folder):
+            self._begin()
+            self._db.execute(statement, values)
+            self._waiting += counted
+            if self._waiting >= GROUP or time.monotonic() - self._last_commit > GROUP_SECONDS:
+                self.commit()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._guard, one_line(self.folder):
+            yield self._db
+
+    def _pages(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of a query that starts with an id and filters on `id > ?`, a page at a time."""
+        last = 0
+        while True:
+            with self._reading() as db:
+                page = db.execute(f"{query} ORDER BY 1 LIMIT {PAGE}", (last,)).fetchall()
+            if not page:
+                return
+            yield from page
+            last = page[-1][0]
+
+    def _codes(self, table: str) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        with self._reading() as db:
+            rows = db.execute(f"SELECT codes FROM {table} ORDER BY id")  # noqa: S608  (a name of ours)
+            codes = np.array([json.loads(row[0]) for row in rows], dtype=np.int64)
+        return codes.reshape(len(codes), -1)
+
+
+@contextmanager
+def one_line(folder: Path) -> Iterator[None]:
+    """Turn what the disk refuses into one line."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise WorkspaceError(f"{folder}: {_disk_reason(str(error))}") from None
+    except OSError as error:
+        raise WorkspaceError(f"{folder}: {_disk_reason(error.strerror or type(error).__name__)}") from None
+
+
+def _disk_reason(message: str) -> str:
+    lowered = message.lower()
+    if "full" in lowered or "no space" in lowered:
+        return "the disk is full; free some space and run `quantext resume`: what is done is kept"
+    if (
+        "readonly" in lowered
+        or "read-only" in lowered
+        or "permission" in lowered
+        or "unable to open" in lowered
+    ):
+        return f"cannot be written ({message}); check its permissions, or name another with --workspace"
+    if "malformed" in lowered or "not a database" in lowered:
+        return f"the store is damaged ({message}); restore it from a copy, or purge it and release anew"
+    return f"the store refused ({message}); nothing that was committed is lost, `quantext resume` goes on"
