@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from quantext_graph.graph.resources import Resources
     from quantext_graph.graph.rewriter import Rewriter, build_rewriter, rewrite_tool
     from quantext_graph.graph.state import Approval, ReleaseContext, ReleaseState
+    from quantext_graph.spec.errors import QuantextError
     from quantext_graph.spec.loading import load_spec
-    from quantext_graph.spec.models import QuantextError, Spec
+    from quantext_graph.spec.models import Spec
 
 _HOMES = {
     "Approval": "graph.state",

@@ -15,8 +15,9 @@ from langgraph.runtime import Runtime
 from quantext_graph.graph.release_graph import assemble
 from quantext_graph.graph.resources import Job, Resources
 from quantext_graph.graph.state import ReleaseContext
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.models import Spec
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,15 @@ from quantext_graph.audit.attacks import UNKNOWN
 from quantext_graph.audit.inputs import AuditInputs, Draw, Pair
 from quantext_graph.audit.report import render
 from quantext_graph.audit.verdict import verdict
+from quantext_graph.core.arrays import Codes
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.rules import MechanismParameters
+from quantext_graph.data.auxiliary import read_auxiliary
 from quantext_graph.data.records import open_table
-from quantext_graph.graph.resources import Codes, Resources
+from quantext_graph.mechanism.guarantees import mechanism_parameters, public_codes, release_rule
 from quantext_graph.models.chat_model import ChatModel, chat_model, text_embedding
-from quantext_graph.spec.models import ModelSpec, QuantextError, Source, Spec
-from quantext_graph.tools.leakage import mechanism_parameters, public_codes, release_rule
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import ModelSpec, Source, Spec
 from quantext_graph.workspace.folder import Workspace, private_file
 from quantext_graph.workspace.store import one_line
 
@@ -45,19 +47,15 @@ def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Pro
     Raises:
         QuantextError: where the run has not come to the gate, or a model cannot be had.
     """
-    workspace = Workspace.open(folder)
-    with workspace.locked():
-        try:
-            if workspace.store.meta("report") is None:
-                raise QuantextError(f"{folder}: not at the gate yet; `quantext resume {folder}` goes on")
-            spec = workspace.spec
-            report = _audit(_inputs_of(workspace), spec, attackers, progress)
-            workspace.write_private(REPORT, render(report))
-            found = {"verdict": verdict(report), **report.to_json()}
-            workspace.write_private(FIGURES, json.dumps(found, indent=2, allow_nan=False))
-            return report
-        finally:
-            workspace.close()
+    with Workspace.open(folder) as workspace, workspace.locked():
+        if workspace.store.meta("report") is None:
+            raise QuantextError(f"{folder}: not at the gate yet; `quantext resume {folder}` goes on")
+        spec = workspace.spec
+        report = _audit(_inputs_of(workspace), spec, attackers, progress)
+        workspace.write_private(REPORT, render(report))
+        found = {"verdict": verdict(report), **report.to_json()}
+        workspace.write_private(FIGURES, json.dumps(found, indent=2, allow_nan=False))
+        return report
 
 
 def audit_files(
@@ -70,7 +68,7 @@ def audit_files(
     """
     texts, codes = _labelled(spec.data.model_copy(update={"path": private}), spec)
     new_texts, targets = _labelled(_released_source(spec, released), spec)
-    auxiliary_texts, auxiliary = Resources(spec).auxiliary
+    auxiliary_texts, auxiliary = read_auxiliary(spec)
     inputs = AuditInputs(
         private_texts=texts,
         private_codes=codes,
@@ -109,7 +107,7 @@ def _inputs_of(workspace: Workspace) -> AuditInputs:
     report, private, draw = (store.meta(key) for key in ("report", "private_report", "draw"))
     realised = np.array(store.meta("realised"), dtype=np.int64)
     pairs = [_pair(found, tuple(said)) for found, said in zip(store.pairs(), realised.tolist(), strict=True)]
-    auxiliary_texts, auxiliary = Resources(spec).auxiliary
+    auxiliary_texts, auxiliary = read_auxiliary(spec)
     accuracy = report["evaluation"]["accuracy"].values()
     return AuditInputs(
         private_texts=[pair.before for pair in pairs],

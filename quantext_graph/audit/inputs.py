@@ -9,7 +9,8 @@ from quantext_graph.core.arrays import Codes
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.rules import MechanismParameters
 from quantext_graph.core.selection import Choice, Rule
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy as np
 from quantext_graph.audit.attacks import share
 from quantext_graph.audit.auditing import FIGURES, MOST_AT_GATE, audit_workspace
 from quantext_graph.core.arrays import Codes
-from quantext_graph.data.records import read_source
-from quantext_graph.release.run import status
+from quantext_graph.data.records import read_private
+from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import Spec, SpecError
+from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import Workspace
 
 
@@ -38,21 +38,23 @@ def audit_verdict(folder: Path) -> list[str]:
         QuantextError: where the run has not come to the gate.
     """
     if not (folder / FIGURES).is_file():
-        if status(folder).n > MOST_AT_GATE:
+        if _records(folder) > MOST_AT_GATE:
             return [f"Attacks and utility: quantext audit {folder}"]
         audit_workspace(folder, [], lambda _: None)
     return list(json.loads((folder / FIGURES).read_text(encoding="utf-8"))["verdict"])
 
 
+def _records(folder: Path) -> int:
+    with Workspace.open(folder) as opened:
+        return opened.store.n
+
+
 def _of_run(folder: Path) -> tuple[Spec, Codes]:
-    opened = Workspace.open(folder)
-    try:
+    with Workspace.open(folder) as opened:
         counts = opened.store.counts()
         if not counts.n or counts.labeled < counts.n:
             raise SpecError(f"{folder}: its records are not labelled yet; ask again when they are")
         return opened.spec, opened.store.labels()
-    finally:
-        opened.close()
 
 
 def _of_file(path: Path) -> tuple[Spec, Codes]:
@@ -60,8 +62,6 @@ def _of_file(path: Path) -> tuple[Spec, Codes]:
     asked = {name for secret in spec.secrets for name in secret.where}
     if not asked <= set(spec.label_columns):
         raise SpecError(f"{path}: no column labels {', '.join(sorted(asked))}; ask again when a run has")
-    source = read_source(
-        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-    )
+    source = read_private(spec)
     codes = [[record.labels.get(i, -1) for i in range(len(spec.attributes))] for record in source]
     return spec, np.array(codes, dtype=np.int64)

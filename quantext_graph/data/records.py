@@ -9,7 +9,7 @@ from typing import Literal
 
 from quantext_graph.data.tables import RecordsError, Row, Table, open_table, write_table
 from quantext_graph.data.tables.table import Places, shown
-from quantext_graph.spec.models import Attribute, Source
+from quantext_graph.spec.models import Attribute, Source, Spec
 
 __all__ = [
     "Record",
@@ -18,6 +18,7 @@ __all__ = [
     "Row",
     "Table",
     "open_table",
+    "read_private",
     "read_source",
     "write_table",
 ]
@@ -91,6 +92,13 @@ def read_source(
         survey.add(row.number, reader.record(row))
     survey.refuse(table, reader, on_missing)
     return Records(table, survey.n, {what: places.count for what, places in survey.missing.items()}, reader)
+
+
+def read_private(spec: Spec) -> Records:
+    """The private records of a spec, as it says to read them; raises as `read_source`."""
+    return read_source(
+        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
+    )
 
 
 @dataclass(frozen=True)

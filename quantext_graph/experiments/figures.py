@@ -13,7 +13,7 @@ from quantext_graph.experiments import drawing
 from quantext_graph.experiments.drawing import COLOURS, ERROR, MARKERS, UTILITY, attack_name
 from quantext_graph.experiments.results import Result
 from quantext_graph.experiments.tables import Agreement, Point, agreements, questions
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

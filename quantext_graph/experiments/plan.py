@@ -11,18 +11,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from quantext_graph.experiments.baselines import Method, find_method
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import anchored, mapping, read_text, validated
-from quantext_graph.spec.models import (
-    Attribute,
-    Auxiliary,
-    Limits,
-    ModelRef,
-    Models,
-    QuantextError,
-    Secret,
-    Source,
-    Spec,
-)
+from quantext_graph.spec.models import Attribute, Auxiliary, Limits, ModelRef, Models, Secret, Source, Spec
 
 SIMULATED_ATTACKERS = ("true labels", "words", "characters")
 """Who reads the texts of a simulation: one who errs never, and two classifiers with their held-out errors."""

@@ -11,7 +11,7 @@ from quantext_graph.experiments.plan import Experiment
 from quantext_graph.experiments.results import Result
 from quantext_graph.experiments.runner import Progress, run_experiment
 from quantext_graph.experiments.tables import overview, write_tables
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 

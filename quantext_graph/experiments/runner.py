@@ -20,7 +20,7 @@ from quantext_graph.experiments.measures import measure
 from quantext_graph.experiments.plan import Cell, Experiment, cells
 from quantext_graph.experiments.results import Result, write_results
 from quantext_graph.experiments.splits import Data
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 Progress = Callable[[dict[str, Any]], None]
 

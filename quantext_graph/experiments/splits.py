@@ -12,7 +12,8 @@ from quantext_graph.core.arrays import Codes, Event, event_mask
 from quantext_graph.data.records import read_source
 from quantext_graph.experiments.baselines import Corpus
 from quantext_graph.experiments.plan import Experiment
-from quantext_graph.spec.models import Attribute, QuantextError, Source
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Attribute, Source
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from quantext_graph.data.records import read_source
+from quantext_graph.data.auxiliary import refuse_private_auxiliary
+from quantext_graph.data.records import read_private
 from quantext_graph.graph.ray_workers import RayWorkers
-from quantext_graph.graph.record_work import Step, Written, work
 from quantext_graph.graph.report import figures
-from quantext_graph.graph.resources import Job, refuse_private_auxiliary
+from quantext_graph.graph.resources import Job
 from quantext_graph.graph.state import Progress
-from quantext_graph.graph.workers import run_pass
+from quantext_graph.graph.workers import Step, Written, run_pass, work
+from quantext_graph.mechanism.draw import quantize_records
 from quantext_graph.models.errors import Halted
-from quantext_graph.release.estimate import remember_speed
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.steps.label import Labels
-from quantext_graph.tools.quantize import quantize_records
 from quantext_graph.workspace.ledger import Ledger
+from quantext_graph.workspace.speeds import remember_speed
 from quantext_graph.workspace.store import Store, StoredRecord
 
 
@@ -39,9 +39,7 @@ def ingest(job: Job) -> None:
     spec, store = job.spec, job.store
     if store.n:
         return
-    source = read_source(
-        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-    )
+    source = read_private(spec)
     refuse_private_auxiliary(spec, source, job.resources.auxiliary[0])
     if store.ingest((record.row, record.text, dict(record.labels)) for record in source) == 0:
         raise QuantextError(f"{spec.data.path}: no records; a release needs at least one")

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from quantext_graph.graph.record_work import Step, work
-from quantext_graph.graph.workers import run_pass
+from quantext_graph.graph.workers import Step, run_pass, work
 from quantext_graph.models.chat_model import chat_model
 from quantext_graph.models.errors import Halted
 from quantext_graph.models.privacy import refuse_remote
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit, prepare
 
 Rows = list[tuple[str, tuple[int, ...]]]

@@ -7,10 +7,8 @@ private one stays in the workspace.
 from __future__ import annotations
 
 import math
-import secrets
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,6 @@ from quantext_graph.graph.resources import Job
 from quantext_graph.graph.workers import run_pass
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.verify import Evaluation, evaluate
-from quantext_graph.workspace.card import guarantee
-from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -147,57 +143,3 @@ def _share(codes: Any, where: dict[int, tuple[int, ...]]) -> float:
     for attribute, wanted in where.items():
         inside &= np.isin(codes[:, attribute], wanted)
     return float(inside.mean())
-
-
-def gate_lines(workspace: Path) -> list[str]:
-    """The headline figures at the gate, private ones among them."""
-    opened = Workspace.open(workspace)
-    try:
-        public, private = opened.store.meta("report"), opened.store.meta("private_report")
-        seeded = opened.store.meta("draw")["seeded"]
-    finally:
-        opened.close()
-    evaluation = public["evaluation"]
-    accuracy = ", ".join(
-        f"{name} {share:.0%}" if share is not None else f"{name} not known"
-        for name, share in evaluation["accuracy"].items()
-    )
-    lines = [
-        f"{public['n']} records, all rewritten; {private['verified']} on target by the verifier, "
-        f"{private['fallbacks']} written from the target alone.",
-        f"On target by {evaluation['evaluator']}: {evaluation['on_target']:.0%} "
-        f"(its own accuracy: {accuracy}).",
-        f"Private and released distribution differ by {private['tv_to_release']:.2f} in total variation "
-        "(private figure).",
-    ]
-    lines.append(f"All figures of the run: {workspace / 'report.json'} (private).")
-    for leakage in public["leakage"]:
-        lines.append(f"{leakage['secret']}: " + " ".join(guarantee(leakage, not seeded)))
-    for secret in private["secrets"]:
-        lines.append(
-            f"{secret['secret']}: {secret['private']:.1%} in private, {secret['released']:.1%} in the "
-            "release (private figures)."
-        )
-    return lines
-
-
-def sample_pairs(workspace: Path, count: int) -> list[dict[str, Any]]:
-    """A few random records before and after, categories by name."""
-    if count == 0:
-        return []
-    opened = Workspace.open(workspace)
-    try:
-        spec = opened.spec
-        chosen = set(secrets.SystemRandom().sample(opened.store.ids(), min(count, opened.store.n)))
-        return [named(spec, pair) for pair in opened.store.pairs() if pair["id"] in chosen]
-    finally:
-        opened.close()
-
-
-def named(spec: Spec, pair: dict[str, Any]) -> dict[str, Any]:
-    """A before/after pair with category names for its codes."""
-
-    def names(codes: list[int]) -> list[str]:
-        return [a.category_names[code] for a, code in zip(spec.attributes, codes, strict=True)]
-
-    return {**pair, "labels": names(pair["labels"]), "target": names(pair["target"])}

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from langgraph.runtime import Runtime
 from platformdirs import user_cache_path
 
-from quantext_graph.data.records import Record, read_source
+from quantext_graph.data.auxiliary import Auxiliary, read_auxiliary
 from quantext_graph.graph.state import ReleaseContext
 from quantext_graph.models.chat_model import ChatModel, chat_model
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit, prepare
-from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.folder import Workspace, default_workspace, open_or_create
 from quantext_graph.workspace.store import Store
 
 _PROGRESS_SECONDS = 0.1
-
-Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 class Resources:
@@ -44,25 +41,9 @@ class Resources:
         self._kit: Kit | None = None
 
     @cached_property
-    def auxiliary(self) -> tuple[list[str], Codes]:
-        """Texts and (N, m) codes of the auxiliary set; empty where the spec has none.
-
-        Rows that lack a text or a label are left out: the set is public, nothing is owed to n.
-        """
-        source = self.spec.auxiliary
-        sizes = self.spec.sizes
-        if source is None:
-            return [], np.empty((0, len(sizes)), dtype=np.int64)
-        texts: list[str] = []
-        codes: list[list[int]] = []
-        for record in read_source(
-            source, self.spec.attributes, columns=self.spec.auxiliary_columns, on_missing="drop"
-        ):
-            texts.append(record.text)
-            codes.append([record.labels[i] for i in range(len(sizes))])
-        if not texts:
-            raise QuantextError(f"{source.path}: no row has a text and every label; check auxiliary.columns")
-        return texts, np.array(codes, dtype=np.int64)
+    def auxiliary(self) -> Auxiliary:
+        """Texts and (N, m) codes of the auxiliary set; empty where the spec has none."""
+        return read_auxiliary(self.spec)
 
     def chat(self) -> ChatModel:
         return self._model("chat")
@@ -180,34 +161,3 @@ def _sparing(write: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any
             write(event)
 
     return emit
-
-
-def refuse_private_auxiliary(spec: Spec, private: Iterable[Record], auxiliary: Iterable[str]) -> None:
-    """The tree and the candidates never see private data, so the auxiliary set must not be it.
-
-    Raises:
-        QuantextError: where more than half of the private texts stand in the auxiliary set.
-    """
-    public = {" ".join(text.split()) for text in auxiliary}
-    if spec.auxiliary is None or not public:
-        return
-    n = shared = 0
-    for record in private:
-        n += 1
-        shared += " ".join(record.text.split()) in public
-    if 2 * shared > n:
-        raise QuantextError(
-            f"{spec.auxiliary.path}: {shared} of the {n} private texts stand in the auxiliary set; "
-            "it must be public and apart from the private set, so name another"
-        )
-
-
-def open_or_create(folder: Path, spec: Spec) -> Workspace:
-    if (folder / "store.sqlite").is_file():
-        return Workspace.open(folder)
-    return Workspace.create(folder, spec)
-
-
-def default_workspace(spec: Spec) -> Path:
-    """Beside the release folder: `release` → `release.work`."""
-    return spec.output.path.with_name(spec.output.path.name + ".work")

@@ -17,7 +17,8 @@ from typing_extensions import TypedDict
 
 from quantext_graph.graph.record_graph import build_record_graph
 from quantext_graph.graph.resources import Resources
-from quantext_graph.spec.models import QuantextError, Spec, unknown_name
+from quantext_graph.spec.errors import QuantextError, unknown_name
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.label import label
 
 

@@ -20,8 +20,9 @@ from quantext_graph.core.joint_pool import BLOCK_FLOATS, JointPool, TreeBlock
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.public_pool import DENSE_CELLS
 from quantext_graph.core.selection import JointRule, PerComponentRule, joint_selection_size
-from quantext_graph.spec.models import Mechanism, Spec, SpecError
-from quantext_graph.tools.leakage import Guarantees, guarantees, levels, release_rule
+from quantext_graph.mechanism.guarantees import Guarantees, guarantees, levels, release_rule
+from quantext_graph.spec.errors import SpecError
+from quantext_graph.spec.models import Mechanism, Spec
 
 Progress = Callable[[Mapping[str, Any]], None]
 """Takes events `{"stage", "done", "total"}`, as the terminal's progress bars do."""

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 import platformdirs
 
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 Progress = Callable[[int, int], None]  # bytes so far, bytes in all
 _CHUNK = 1 << 20

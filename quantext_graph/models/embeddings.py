@@ -11,7 +11,8 @@ from langchain_core.embeddings import Embeddings
 
 from quantext_graph.models.downloads import MINILM, MINILM_TOKENIZER
 from quantext_graph.models.errors import ModelError
-from quantext_graph.models.privacy import is_loopback, logging_as_it_is, ollama_client_options, refuse_remote
+from quantext_graph.models.http_clients import ollama_client_options
+from quantext_graph.models.privacy import is_loopback, logging_as_it_is, refuse_remote
 from quantext_graph.spec.models import Models
 
 _MINILM_TOKENS = 256

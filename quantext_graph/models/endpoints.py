@@ -15,7 +15,7 @@ from langchain_ollama import ChatOllama
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from quantext_graph.models.privacy import (
+from quantext_graph.models.http_clients import (
     ollama_client_options,
     openai_http_client,
     openai_library,

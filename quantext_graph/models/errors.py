@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 
 class ModelError(QuantextError):

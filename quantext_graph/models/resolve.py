@@ -19,8 +19,9 @@ from langchain_core.language_models.chat_models import BaseChatModel
 
 from quantext_graph.models.endpoints import Endpoint, LangChainEndpoint, OllamaEndpoint, OpenAIEndpoint
 from quantext_graph.models.errors import ModelError, ModelUnavailable
+from quantext_graph.models.http_clients import look
 from quantext_graph.models.llamacpp_server import EmbeddedServer
-from quantext_graph.models.privacy import is_loopback, look, refuse_remote
+from quantext_graph.models.privacy import is_loopback, refuse_remote
 from quantext_graph.spec.models import Models, ModelSpec
 
 OLLAMA_ADDRESS = "http://127.0.0.1:11434"

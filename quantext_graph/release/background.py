@@ -25,7 +25,8 @@ from langsmith import tracing_context
 
 from quantext_graph.audit.auditing import FIGURES, REPORT
 from quantext_graph.release.run import Run, status, stoppable
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.store import Counts, WorkspaceError, one_line
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from quantext_graph.data.records import read_source
-from quantext_graph.graph.resources import Resources, refuse_private_auxiliary
+from quantext_graph.data.auxiliary import read_auxiliary, refuse_private_auxiliary
+from quantext_graph.data.records import read_private
+from quantext_graph.mechanism.guarantees import Guarantees, guarantees
+from quantext_graph.mechanism.plain_words import guarantee
 from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, tradeoff
 from quantext_graph.models.chat_model import tracing_warning
 from quantext_graph.release.estimate import Estimate, estimate
 from quantext_graph.release.spending import Spending, spending_of
 from quantext_graph.spec.models import Spec
-from quantext_graph.tools.leakage import Guarantees, guarantees
-from quantext_graph.workspace.card import guarantee
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,8 @@ def check(spec: Spec) -> Check:
     Raises:
         QuantextError: whatever would stop a release.
     """
-    source = read_source(
-        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-    )
-    texts, codes = Resources(spec).auxiliary
+    source = read_private(spec)
+    texts, codes = read_auxiliary(spec)
     refuse_private_auxiliary(spec, source, texts)
     characters = sum(len(record.text) for record in source) / len(source)
     found = guarantees(spec, len(source), codes)
@@ -106,11 +104,7 @@ def check_tradeoff(
     Raises:
         QuantextError: no auxiliary set or one of a few rows, or a private file that cannot be read.
     """
-    _, codes = Resources(spec).auxiliary
+    _, codes = read_auxiliary(spec)
     if n is None:
-        n = len(
-            read_source(
-                spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-            )
-        )
+        n = len(read_private(spec))
     return tradeoff(spec, codes, n=n, budgets=budgets, progress=progress)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from quantext_graph.spec.models import SpecError
-from quantext_graph.tools.inspect_dataset import ColumnSummary, DatasetSummary, inspect
+from quantext_graph.data.inspection import ColumnSummary, DatasetSummary, inspect
+from quantext_graph.spec.errors import SpecError
 
 MOST_COMBINATIONS = 500
 """Attributes are proposed while the product of their sizes stays below; more would make rare combinations."""

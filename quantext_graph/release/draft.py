@@ -15,9 +15,10 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from quantext_graph.data.inspection import ColumnSummary, DatasetSummary, inspect
+from quantext_graph.spec.errors import QuantextError, SpecError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.spec.models import DEFAULT_CHAT, QuantextError, Spec, SpecError
-from quantext_graph.tools.inspect_dataset import ColumnSummary, DatasetSummary, inspect
+from quantext_graph.spec.models import DEFAULT_CHAT, Spec
 
 SUFFIXES = (".yaml", ".yml")
 

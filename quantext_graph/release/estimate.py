@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +11,12 @@ from quantext_graph.spec.models import ModelSpec, Spec
 from quantext_graph.steps.classifier import SMALLEST
 from quantext_graph.steps.context import ENOUGH
 from quantext_graph.steps.wording import describe
-from quantext_graph.workspace.ledger import ledger_path
+from quantext_graph.workspace.speeds import remembered
 
 EMBEDDED_SECONDS = 4.0
 """What a call of the embedded 1.5B model took on two cores; other models have other speeds."""
 
 _CHARACTERS = 4.0  # of a token
-_FEWEST_CALLS = 50  # after which a speed is worth remembering
 _SCORED = ("embedded", "ollama")  # providers that are asked one question for each attribute
 _DEMONSTRATIONS = 3
 _SNIPPETS = 40  # tokens of the reply to an extraction
@@ -167,7 +164,7 @@ def _cost(model: ModelSpec, read: float, written: float) -> float | None:
 def _time(model: ModelSpec, work: Work) -> tuple[float | None, str]:
     if model.tokens_per_second is not None:
         return work.output_tokens / model.tokens_per_second, f"at {model.tokens_per_second:g} tokens a second"
-    if (seconds := _remembered().get(model.model)) is not None:
+    if (seconds := remembered().get(model.model)) is not None:
         return work.calls * seconds, f"at {seconds:.2g} s a call, as in the last run with this model"
     if model.model.startswith("embedded:"):
         return work.calls * EMBEDDED_SECONDS, f"at {EMBEDDED_SECONDS:g} s a call, as on two cores"
@@ -193,29 +190,6 @@ def usage_line(row: Mapping[str, Any]) -> str:
         f"{row['step']} with {row['model']}: {row['calls']} calls, "
         f"{_count(row['input_tokens'])} tokens read, {_count(row['output_tokens'])} written{money}"
     )
-
-
-def remember_speed(model: str, calls: int, seconds: float) -> None:
-    """Keep the wall seconds that a call of `model` took in a pass, for the next estimate; beside the
-    ledger. It costs nothing but the estimate where that cannot be written."""
-    if calls < _FEWEST_CALLS or seconds <= 0:
-        return
-    place = ledger_path().with_name("speeds.json")
-    with contextlib.suppress(OSError):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = place.with_name(".speeds.new")
-        draft.write_text(json.dumps({**_remembered(), model: seconds / calls}), encoding="utf-8")
-        draft.replace(place)
-
-
-def _remembered() -> dict[str, float]:
-    try:
-        found = json.loads(ledger_path().with_name("speeds.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {str(model): float(s) for model, s in found.items() if isinstance(s, int | float) and s > 0}
 
 
 def _count(number: float) -> str:

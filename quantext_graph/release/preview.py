@@ -12,11 +12,12 @@ from typing import Any
 
 from langsmith import tracing_context
 
-from quantext_graph.data.records import Record, read_source
+from quantext_graph.data.records import Record, read_private
 from quantext_graph.graph.record_graph import build_record_graph
-from quantext_graph.graph.report import named
 from quantext_graph.graph.resources import Resources
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.release.figures import named
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.label import label
 
 
@@ -48,9 +49,7 @@ def preview(
 def _sample(spec: Spec, count: int) -> list[Record]:
     """A uniform sample of the records in one reading (reservoir)."""
     kept: list[Record] = []
-    source = read_source(
-        spec.data, spec.attributes, columns=spec.label_columns, on_missing=spec.limits.on_missing
-    )
+    source = read_private(spec)
     for seen, record in enumerate(source):
         if len(kept) < count:
             kept.append(record)

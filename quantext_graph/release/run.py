@@ -19,11 +19,12 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from quantext_graph.graph.release_graph import build_graph
-from quantext_graph.graph.resources import Resources, default_workspace
+from quantext_graph.graph.resources import Resources
 from quantext_graph.graph.state import Progress, ReleaseContext
 from quantext_graph.release.estimate import spent
-from quantext_graph.spec.models import QuantextError, Spec
-from quantext_graph.workspace.folder import Workspace, lock, private_file
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.folder import Workspace, default_workspace, lock, private_file
 from quantext_graph.workspace.publish import publish as publish_folder
 from quantext_graph.workspace.store import Counts, Failure, one_line
 
@@ -89,9 +90,8 @@ class Run:
         **options: Any,
     ) -> Run:
         """Go on with a run where it stopped: same draw, nothing done twice."""
-        opened = Workspace.open(workspace)
-        spec = opened.spec
-        with opened.locked():
+        with Workspace.open(workspace) as opened, opened.locked():
+            spec = opened.spec
             if min_verified is not None:
                 limits = spec.limits.model_copy(update={"min_verified": min_verified})
                 spec = spec.model_copy(update={"limits": limits})
@@ -99,7 +99,6 @@ class Run:
             if retry_failed:
                 opened.store.forget_unverified()
                 (workspace / "checkpoints.sqlite").unlink(missing_ok=True)
-            opened.close()
         return cls(spec, workspace, **options)
 
     def __enter__(self) -> Run:
@@ -161,29 +160,20 @@ def _checkpoints(path: Path) -> Iterator[SqliteSaver]:
 
 def status(workspace: Path) -> Counts:
     """How far a run is; reads only."""
-    opened = Workspace.open(workspace)
-    try:
+    with Workspace.open(workspace) as opened:
         return opened.store.counts()
-    finally:
-        opened.close()
 
 
 def failures(workspace: Path) -> list[Failure]:
     """Records that a step failed on, with the reasons; reads only. Private."""
-    opened = Workspace.open(workspace)
-    try:
+    with Workspace.open(workspace) as opened:
         return list(opened.store.failures())
-    finally:
-        opened.close()
 
 
 def usage(workspace: Path) -> list[dict[str, Any]]:
     """Calls, tokens, seconds and money so far by step and model, retries included; reads only."""
-    opened = Workspace.open(workspace)
-    try:
+    with Workspace.open(workspace) as opened:
         return spent(opened.spec, opened.store.usage())
-    finally:
-        opened.close()
 
 
 def publish(workspace: Path, output: Path | None = None) -> Path:
@@ -192,12 +182,8 @@ def publish(workspace: Path, output: Path | None = None) -> Path:
     Raises:
         QuantextError: where the run is not finished.
     """
-    opened = Workspace.open(workspace)
-    with opened.locked():
-        try:
-            return publish_folder(opened, output or opened.spec.output.path)
-        finally:
-            opened.close()
+    with Workspace.open(workspace) as opened, opened.locked():
+        return publish_folder(opened, output or opened.spec.output.path)
 
 
 @contextmanager

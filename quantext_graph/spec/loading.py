@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from quantext_graph.spec.models import Spec, SpecError
+from quantext_graph.spec.errors import SpecError
+from quantext_graph.spec.models import Spec
 
 Model = TypeVar("Model", bound=BaseModel)
 

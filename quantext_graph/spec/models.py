@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-
-class QuantextError(Exception):
-    """Something a user can mend: one line that says where, what and how. The command line exits with 2.
-
-    `public` says whether the line may be shown to anybody, a remote chat model too: it depends on no
-    record. Where nothing is said, it may not, and `withheld` stands for it.
-    """
-
-    exit_code = 2
-    public = False
-    withheld = "a private file or record does not fit; the line that says where is for the person alone"
-
-    @property
-    def public_line(self) -> str:
-        """What anybody may read of this error."""
-        return str(self) if self.public else self.withheld
-
-
-class SpecError(QuantextError):
-    """A spec that cannot be followed."""
-
-    public = True
+from quantext_graph.spec.errors import unknown_name
 
 
 class _Model(BaseModel):
@@ -323,9 +301,3 @@ def _check_known(where: str, used: Iterable[str], names: list[str]) -> None:
     for name in used:
         if name not in names:
             raise ValueError(f"{where}: {unknown_name('attribute', name, names)}")
-
-
-def unknown_name(kind: str, name: str, known: list[str] | tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-    return f"no {kind} is called {name!r}; {hint}"

@@ -23,8 +23,9 @@ from threadpoolctl import threadpool_limits
 if TYPE_CHECKING:
     from sklearn.model_selection import StratifiedKFold
 
+from quantext_graph.core.arrays import Codes
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
-Codes = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Features = Literal["all", "words", "characters"]
 
 SMALLEST = 24

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import yaml
 
+from quantext_graph.mechanism.plain_words import assumptions, guarantee
 from quantext_graph.spec.models import Spec
 
 Facts = dict[str, Any]
@@ -38,49 +38,6 @@ def facts(spec: Spec, draw: Mapping[str, Any], report: Mapping[str, Any], column
             "verifier": (models.verify or models.chat).model,
         },
     }
-
-
-def guarantee(leakage: Mapping[str, Any], private: bool = True) -> list[str]:
-    """The guarantee for one secret in plain words, one sentence an entry."""
-    if not private:
-        return ["Not private: seeded. The draw was made with a seed, so anybody can repeat it."]
-    bound, cap = leakage["bound_nats"], leakage["cap_nats"]
-    if leakage["vacuous"]:
-        return [
-            f"The bound is vacuous: the rule may leak {leakage['mechanism_nats']:.1f} nats and the secret "
-            f"holds only {cap:.1f}, so the bound promises nothing about it."
-        ]
-    factor = math.exp(bound)
-    tenth = min(1.0, 0.1 * factor)
-    return [
-        f"The release leaks at most {bound:.2f} nats about it, of the {cap:.1f} nats it holds.",
-        f"So whatever an attacker does, the release makes them at most {factor:.2f} times as likely to be "
-        f"right: a guess that public knowledge gets right 10 % of the time is right at most {tenth:.0%}.",
-    ]
-
-
-def assumptions(mechanism: Mapping[str, Any], log_l: float) -> list[str]:
-    """What the number rests on."""
-    style = (
-        "0, that is, a rewritten text carries nothing of its source but the target"
-        if log_l == 0
-        else f"{log_l}"
-    )
-    said = [
-        f"The style term log l is taken as {style}. It is an assumption, not a measurement.",
-        "The random draw is secret and was made once.",
-        "The tree and the candidates were made without the private data.",
-        "Releases of the same private data add up: their nats are summed.",
-        "It speaks of the named proportion, not of single persons: personal details that a snippet "
-        "carries are not removed by it.",
-    ]
-    if mechanism["pool"] == "public":
-        said.insert(
-            3,
-            "The auxiliary set is public. What it tells an attacker by itself is not counted as leakage, "
-            "and one that has the same proportion gives it away before any release.",
-        )
-    return said
 
 
 def card(known: Facts, data_file: str) -> str:

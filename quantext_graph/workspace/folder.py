@@ -72,6 +72,12 @@ class Workspace:
     def spec(self) -> Spec:
         return Spec.model_validate(self.store.meta("spec"))
 
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self.store.close()
 
@@ -151,3 +157,14 @@ def private_file(path: Path) -> Path:
     path.unlink(missing_ok=True)
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     return path
+
+
+def open_or_create(folder: Path, spec: Spec) -> Workspace:
+    if (folder / "store.sqlite").is_file():
+        return Workspace.open(folder)
+    return Workspace.create(folder, spec)
+
+
+def default_workspace(spec: Spec) -> Path:
+    """Beside the release folder: `release` → `release.work`."""
+    return spec.output.path.with_name(spec.output.path.name + ".work")

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from platformdirs import user_data_dir
 
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 SKETCH_SIZE = 4096
 """Marks kept of a data set. A copied part of less than about 1/1,000 of a larger set can go unseen."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 GROUP = 32  # results in one commit
 GROUP_SECONDS = 1.0  # and the longest they wait for it

@@ -115,7 +115,7 @@ def test_a_large_parquet_file_counts_its_rows(tmp_path: Path, monkeypatch: pytes
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr("quantext_graph.data.glance.LARGE", 1000)
+    monkeypatch.setattr("quantext_graph.data.inspection.LARGE", 1000)
     n = 25_000
     table = {
         "text": [f"a message of some length and number {i}" for i in range(n)],

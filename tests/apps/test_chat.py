@@ -376,7 +376,7 @@ def test_conversations_are_kept_apart_and_can_be_begun_anew(chat: Chat) -> None:
 def test_a_file_that_holds_no_conversations_is_one_line(
     chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quantext_graph.spec.models import QuantextError
+    from quantext_graph.spec.errors import QuantextError
 
     (tmp_path / "odd.sqlite").write_text("not a database, but long enough to look like a file of one" * 20)
     monkeypatch.setenv("QUANTEXT_CHATS", str(tmp_path / "odd.sqlite"))

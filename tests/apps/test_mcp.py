@@ -25,7 +25,7 @@ from quantext_graph.apps.mcp.tools import SERVED
 from quantext_graph.data.records import open_table
 from quantext_graph.release import background
 from quantext_graph.release.run import Run
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 COMMAND = [sys.executable, "-m", "quantext_graph", "mcp"]
 README = Path(__file__).parents[2] / "README.md"

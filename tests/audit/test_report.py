@@ -13,7 +13,7 @@ from quantext_graph.audit.report import marked_segments, render
 from quantext_graph.audit.verdict import verdict
 from quantext_graph.core.quantize import quantize
 from quantext_graph.core.rules import MechanismParameters
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 HOSTILE = (
     "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'> & \"it\" {{ 7 * 7 }}"

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from releases import write_data, write_spec
 
-from quantext_graph.models.privacy import openai_http_client, openai_library
+from quantext_graph.models.http_clients import openai_http_client, openai_library
 from quantext_graph.release.run import Run
 from quantext_graph.spec.loading import load_spec
 

@@ -7,26 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from quantext_graph.tools.inspect_dataset import inspect
+from strange_files import CSV_BYTES, JSON_BYTES, PIECES
 
+from quantext_graph.data.inspection import inspect
 from quantext_graph.data.tables import RecordsError, open_table
 
 ANY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=120)
 TOKEN = b"Xq7Zsecret"
-PIECES = [b",", b";", b"\t", b"|", b'"', b'""', b"\n", b"\r", b"\r\n", b" ", b"a", b"1", b"text", b"label"]
-BYTES = [
-    b"\0",
-    b"\xff\xfe",
-    b"\xef\xbb\xbf",
-    b"\xe9",
-    b"\x80",
-    b"\xc3\xa9",
-    b"\xf0\x9f\x98\x80",
-    b"\xed\xa0\x80",
-]
-JSON = [b"{", b"}", b"[", b"]", b":", b'{"text": ', b"null", b"NaN", b"1e999", b"\\ud800", b"\\u0000"]
-CSV_BYTES = st.lists(st.sampled_from(PIECES * 3 + BYTES), max_size=40).map(b"".join)
-JSON_BYTES = st.lists(st.sampled_from(PIECES + BYTES + JSON * 2), max_size=30).map(b"".join)
 
 
 def sound_or_one_line(path: Path) -> None:

@@ -18,8 +18,8 @@ from quantext_graph.graph.ray_workers import RayError, RayWorkers, _start, _Work
 from quantext_graph.graph.resources import Resources
 from quantext_graph.models.chat_model import RemoteModelRefused
 from quantext_graph.release.run import Interrupted, Run, status, usage
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.spec.models import QuantextError
 from quantext_graph.workspace.store import StoredRecord
 
 pytest.importorskip("ray", reason="no wheel of Ray for this Python")

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quantext_graph.tools.leakage import guarantees
 
 from quantext_graph.apps.cli.main import main
 from quantext_graph.core.arrays import Codes
+from quantext_graph.mechanism.guarantees import guarantees
 from quantext_graph.mechanism.tradeoff import TradeoffPoint, tradeoff
-from quantext_graph.mechanism.tradeoff_plot import check_plot_path, draw_tradeoff, plot_tradeoff
-from quantext_graph.mechanism.tradeoff_table import tables
+from quantext_graph.mechanism.tradeoff_views import check_plot_path, draw_tradeoff, plot_tradeoff, tables
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.models import Spec
 
 N = 3000
 BUDGETS = (0.0, 0.5, 1.0, 3.0)

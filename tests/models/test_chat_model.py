@@ -35,7 +35,8 @@ from quantext_graph.models.privacy import is_loopback
 from quantext_graph.models.replies import Token
 from quantext_graph.models.request import strict_schema
 from quantext_graph.models.resolve import connect
-from quantext_graph.spec.models import Models, ModelSpec, QuantextError
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Models, ModelSpec
 
 TOKEN = "zanzibar-7731"
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_records_fuzz import CSV_BYTES, JSON_BYTES
-from test_records_messy import COUNTS, REFUSED
+from strange_files import COUNTS, CSV_BYTES, JSON_BYTES, REFUSED
 
 from quantext_graph.data.records import Table, open_table
 from quantext_graph.release.check import check
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.models import Spec
 
 SUFFIXES = ("*.csv", "*.tsv", "*.txt", "*.jsonl")
 

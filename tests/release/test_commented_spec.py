@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from quantext_graph.data.records import read_source, write_table
 from quantext_graph.release.commented_spec import propose_spec
+from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import SpecError
 
 SPECIALS = [
     "NO",

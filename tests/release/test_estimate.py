@@ -10,10 +10,11 @@ from releases import obedient, small_release
 from servers import Act
 
 from quantext_graph.release.check import check
-from quantext_graph.release.estimate import estimate, remember_speed, spent, usage_line
+from quantext_graph.release.estimate import estimate, spent, usage_line
 from quantext_graph.release.run import Run, usage
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.ledger import ledger_path
+from quantext_graph.workspace.speeds import remember_speed
 
 PRICE = {"input": 2.0, "output": 10.0}
 

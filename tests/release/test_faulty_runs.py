@@ -148,12 +148,9 @@ def released(folder: Path, server: Any, added: list[str]) -> list[dict[str, Any]
     with Run.start(spec) as run:
         run.go()
         run.answer(True)
-    opened = Workspace.open(run.workspace)
-    try:
+    with Workspace.open(run.workspace) as opened:
         assert len(open_table(folder / "release" / "data.csv")) == 20 + len(added)
         return list(opened.store.pairs())
-    finally:
-        opened.close()
 
 
 def test_records_of_white_space_are_refused_with_their_rows(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from servers import Act
 from quantext_graph.data.records import open_table
 from quantext_graph.graph.nodes import NotEnoughVerified
 from quantext_graph.release.run import Interrupted, Run, publish, status
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import QuantextError
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.ledger import Ledger
 from quantext_graph.workspace.store import GROUP

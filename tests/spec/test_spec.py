@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec, parse_spec
-from quantext_graph.spec.models import Mechanism, SpecError
+from quantext_graph.spec.models import Mechanism
 
 
 def minimal(**changes: Any) -> dict[str, Any]:

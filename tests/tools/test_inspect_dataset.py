@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from quantext_graph.tools.inspect_dataset import inspect, inspect_dataset
+from quantext_graph.tools.inspect_dataset import inspect_dataset
 
+from quantext_graph.data.inspection import inspect
 from quantext_graph.data.records import write_table
 from quantext_graph.data.tables import RecordsError
 

@@ -5,12 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from quantext_graph.tools.leakage import ANY_SECRET, guarantees, leakage, release_rule
-from quantext_graph.tools.quantize import quantize_records, quantize_tool
+from quantext_graph.tools.leakage import leakage
+from quantext_graph.tools.quantize import quantize_tool
 
 from quantext_graph.core.distribution import distribution_from_json
+from quantext_graph.mechanism.draw import quantize_records
+from quantext_graph.mechanism.guarantees import ANY_SECRET, guarantees, release_rule
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.spec.models import QuantextError
 
 AUXILIARY = np.random.default_rng(0).integers([3, 2], size=(80, 2))
 LABELS = np.random.default_rng(1).integers([3, 2], size=(40, 2))

@@ -10,8 +10,8 @@ import yaml
 
 from quantext_graph.core.distribution import TableDistribution
 from quantext_graph.data.records import open_table
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.spec.models import QuantextError
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.publish import publish
 from quantext_graph.workspace.store import Rewrite

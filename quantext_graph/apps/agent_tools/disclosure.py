@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 Fields = dict[str, Any]
 

@@ -12,7 +12,6 @@ of it. A spec written here keeps its models on this machine, whatever is propose
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -34,13 +33,14 @@ from quantext_graph.apps.agent_tools.arguments import (
     WriteArguments,
 )
 from quantext_graph.apps.agent_tools.disclosure import Answer, Fields, Reader, never_raising
-from quantext_graph.graph.resources import default_workspace
+from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
 from quantext_graph.release import background
 from quantext_graph.release.draft import SUFFIXES, Proposal, draft
+from quantext_graph.release.figures import public_figures, published_folder
+from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import Spec, SpecError
-from quantext_graph.workspace.card import assumptions, guarantee
-from quantext_graph.workspace.folder import Workspace
+from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.folder import default_workspace
 
 __all__ = ["Answer", "Reader", "ReleaseTools", "public_figures", "release_tools"]
 
@@ -71,7 +71,7 @@ class ReleaseTools:
     def look_at_file(self, path: str) -> Answer:
         """Look at a data set: number of rows, names and kinds of its columns, which one holds the texts.
         The person is shown the categories and their shares. A large file is known by its first rows."""
-        from quantext_graph.data.glance import glance
+        from quantext_graph.data.inspection import glance
 
         look, estimated = glance(self.path(path))
         public = {"path": path, **look.public()}
@@ -213,7 +213,7 @@ class ReleaseTools:
         figures. What attacks found is private: the person is shown it, and where its report lies."""
         from quantext_graph.audit.auditing import REPORT
         from quantext_graph.audit.private_figures import audit_verdict
-        from quantext_graph.graph.report import gate_lines
+        from quantext_graph.release.figures import gate_lines
 
         folder = self.path(workspace)
         found = background.standing(folder)
@@ -282,47 +282,11 @@ def release_tools(folder: Path | None = None, reader: Reader | None = None) -> l
     return ReleaseTools(folder, reader).tools()
 
 
-def why_vacuous(mechanism: Fields, cap_nats: float) -> str:
-    """Why a bound promises nothing, and what would mend it."""
-    ways = (
-        f"a ratio gamma/k of at most {math.exp(cap_nats / 2):.0f} for one component, or joint selection"
-        if mechanism.get("selection") == "per_component"
-        else f"a budget_nats well below {cap_nats:.1f}, for example 1"
-    )
-    return (
-        f"the secret holds {cap_nats:.1f} nats, and the rule may leak as much or more, so the bound holds of "
-        f"any release; it takes {ways}, or more records"
-    )
-
-
 def _own(spec: Spec, point: Any) -> bool:
     """Whether a point of the trade-off has the spec's own rule and pool."""
     mechanism = spec.mechanism
     own = (mechanism.selection, mechanism.pool, mechanism.spread)
     return (point.selection, point.pool, point.spread) == own
-
-
-def published_folder(folder: Path) -> str:
-    """Where a run was published."""
-    opened = Workspace.open(folder)
-    try:
-        return str(opened.store.meta("published"))
-    finally:
-        opened.close()
-
-
-def public_figures(folder: Path) -> Fields:
-    """What the release card will say, and no more."""
-    opened = Workspace.open(folder)
-    try:
-        report, seeded = opened.store.meta("report"), opened.store.meta("draw")["seeded"]
-    finally:
-        opened.close()
-    return {
-        "records": report["n"],
-        "guarantee": {each["secret"]: guarantee(each, not seeded) for each in report["leakage"]},
-        "evaluation": report["evaluation"],
-    }
 
 
 def _pair_lines(pair: Fields) -> list[str]:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from quantext_graph.apps.agent_tools.tools import Answer, ReleaseTools
 from quantext_graph.models.errors import fault_of
 from quantext_graph.release.draft import Proposal, draft
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 
 class Person(Protocol):

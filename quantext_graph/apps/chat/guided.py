@@ -32,11 +32,10 @@ from quantext_graph.apps.chat.guided_questions import (
     tradeoff_lines,
 )
 from quantext_graph.apps.chat.guided_run import Go, GuidedRun, GuidedState, say, show
-from quantext_graph.data.glance import glance
+from quantext_graph.data.inspection import DatasetSummary, glance
 from quantext_graph.models.chat_model import ChatModel
 from quantext_graph.release.draft import SUFFIXES, Proposal, draft
-from quantext_graph.spec.models import QuantextError
-from quantext_graph.tools.inspect_dataset import DatasetSummary
+from quantext_graph.spec.errors import QuantextError
 
 Fields = dict[str, Any]
 

@@ -12,9 +12,9 @@ from langgraph.types import Command
 
 from quantext_graph.apps.agent_tools.tools import ReleaseTools
 from quantext_graph.apps.chat.guided_questions import agreed, asked
-from quantext_graph.graph.resources import default_workspace
 from quantext_graph.release import background
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.workspace.folder import default_workspace
 
 Go = Command[Any]
 

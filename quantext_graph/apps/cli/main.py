@@ -13,8 +13,9 @@ import typer
 
 from quantext_graph.apps.cli import terminal
 from quantext_graph.apps.cli import views as cli_views
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import DEFAULT_CHAT, ModelSpec, QuantextError, Spec
+from quantext_graph.spec.models import DEFAULT_CHAT, ModelSpec, Spec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -334,11 +335,8 @@ def model_pull(name: str) -> None:
 def _spec_of(workspace: Path) -> Spec:
     from quantext_graph.workspace.folder import Workspace
 
-    opened = Workspace.open(workspace)
-    try:
+    with Workspace.open(workspace) as opened:
         return opened.spec
-    finally:
-        opened.close()
 
 
 def _fetch_model(model: ModelSpec) -> None:

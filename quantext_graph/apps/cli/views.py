@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from quantext_graph.apps.cli import terminal
-from quantext_graph.spec.models import QuantextError, Spec
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
 
 
 def show_tradeoff(spec: Spec, as_json: bool, plot: Path | None, records: int | None) -> None:
     """The table of `check --tradeoff`, as JSON or as a picture too."""
-    from quantext_graph.mechanism.tradeoff_plot import check_plot_path, plot_tradeoff
-    from quantext_graph.mechanism.tradeoff_table import tables
+    from quantext_graph.mechanism.tradeoff_views import check_plot_path, plot_tradeoff, tables
     from quantext_graph.release.check import check_tradeoff
 
     if plot is not None:
@@ -54,7 +54,7 @@ def drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
 
 
 def _show_report(workspace: Path, samples: int) -> None:
-    from quantext_graph.graph.report import gate_lines, sample_pairs
+    from quantext_graph.release.figures import gate_lines, sample_pairs
 
     for pair in sample_pairs(workspace, samples):
         show_pair(pair)

@@ -6,8 +6,9 @@ import shutil
 from importlib.resources import files
 from pathlib import Path
 
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import Models, ModelSpec, QuantextError, Spec
+from quantext_graph.spec.models import Models, ModelSpec, Spec
 
 
 def demo_spec(folder: Path, model: str = "", min_verified: float | None = None) -> Spec:

@@ -21,12 +21,13 @@ from mcp.server.mcpserver.exceptions import ResourceError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import Resource
 
-from quantext_graph.apps.agent_tools.tools import Reader, ReleaseTools, public_figures
+from quantext_graph.apps.agent_tools.tools import Reader, ReleaseTools
 from quantext_graph.apps.mcp.tools import add_tools
 from quantext_graph.models.privacy import is_loopback
 from quantext_graph.release import background
+from quantext_graph.release.figures import public_figures
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import QuantextError
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.store import WorkspaceError
 
@@ -122,11 +123,8 @@ def _add_resources(server: MCPServer, tools: ReleaseTools) -> None:
 
 
 def _card(folder: Path, name: str) -> str:
-    opened = Workspace.open(folder)
-    try:
+    with Workspace.open(folder) as opened:
         published = opened.store.meta("published")
-    finally:
-        opened.close()
     if published is None:
         raise WorkspaceError(f"{name}: not published, so it has no card")
     try:

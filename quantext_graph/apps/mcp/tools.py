@@ -13,10 +13,11 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 from pydantic_core import PydanticUndefined
 
-from quantext_graph.apps.agent_tools.tools import ReleaseTools, public_figures
+from quantext_graph.apps.agent_tools.tools import ReleaseTools
 from quantext_graph.graph.state import Approval
 from quantext_graph.release import background
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.release.figures import public_figures
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.tools.leakage import leakage
 from quantext_graph.workspace.folder import Workspace
 
@@ -177,11 +178,8 @@ def _question(tools: ReleaseTools, workspace: str, output: str | None) -> str:
     state = background.standing(folder).state
     if state != "gate":
         raise NotAtGate(f"{workspace}: {state}, so there is nothing to publish; ask for its status")
-    opened = Workspace.open(folder)
-    try:
+    with Workspace.open(folder) as opened:
         place = tools.path(output) if output else opened.spec.output.path
-    finally:
-        opened.close()
     figures = public_figures(folder)
     promised = [f"{secret}: {' '.join(lines)}" for secret, lines in figures["guarantee"].items()]
     seen = (

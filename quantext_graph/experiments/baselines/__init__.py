@@ -18,7 +18,7 @@ from quantext_graph.experiments.baselines.method import (
     Writer,
     Written,
 )
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 __all__ = ["METHODS", "Corpus", "Guarantee", "Method", "Released", "Task", "Writer", "Written", "find_method"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from quantext_graph.core.arrays import Codes, Floats, cells, grid
 from quantext_graph.core.targets import largest_remainder
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 Proportions = Literal["public", "noised"]
 

@@ -11,8 +11,8 @@ from quantext_graph.audit.inputs import Draw
 from quantext_graph.core.quantize import Quantization, quantize
 from quantext_graph.core.rules import MechanismParameters
 from quantext_graph.experiments.baselines.method import Guarantee, Method, Released, Task
-from quantext_graph.spec.models import QuantextError
-from quantext_graph.tools.leakage import levels, public_codes, release_tree
+from quantext_graph.mechanism.guarantees import levels, public_codes, release_tree
+from quantext_graph.spec.errors import QuantextError
 
 
 class PerComponent(Method):

@@ -12,7 +12,7 @@ import numpy as np
 
 from quantext_graph.core.arrays import Codes, Floats, combinations
 from quantext_graph.experiments.baselines.method import Corpus, Written
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 NEIGHBOURS = 10
 """A variation is one of so many nearest texts of the same labels."""

@@ -19,7 +19,7 @@ from quantext_graph.experiments.baselines.quantext import Joint, PerComponent
 from quantext_graph.experiments.baselines.random_half import RandomHalf
 from quantext_graph.experiments.baselines.raw import Raw
 from quantext_graph.experiments.baselines.simulation import AuxiliaryWriter
-from quantext_graph.spec.models import QuantextError
+from quantext_graph.spec.errors import QuantextError
 
 
 def embed(texts):
