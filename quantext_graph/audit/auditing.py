@@ -26,16 +26,14 @@ from quantext_graph.mechanism.guarantees import mechanism_parameters, public_cod
 from quantext_graph.models.chat_model import ChatModel, chat_model, text_embedding
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import ModelSpec, Source, Spec
-from quantext_graph.workspace.folder import Workspace, private_file
+from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace, private_file
 from quantext_graph.workspace.store import one_line
 
 Progress = Callable[[str], None]
 MOST_AT_GATE = 20_000
 """Records up to which a release is audited at the gate: about half a minute on two cores."""
 
-REPORT, FIGURES = "report.html", "audit.json"
-
-__all__ = ["FIGURES", "MOST_AT_GATE", "REPORT", "audit_files", "audit_workspace", "verdict", "write_page"]
+__all__ = ["MOST_AT_GATE", "audit_files", "audit_workspace", "verdict", "write_page"]
 
 
 def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Progress) -> AuditReport:

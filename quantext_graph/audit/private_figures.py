@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from quantext_graph.audit.attacks import share
-from quantext_graph.audit.auditing import FIGURES, MOST_AT_GATE, audit_workspace
+from quantext_graph.audit.auditing import MOST_AT_GATE, audit_workspace
 from quantext_graph.core.arrays import Codes
 from quantext_graph.data.records import read_private
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.spec.models import Spec
-from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.folder import FIGURES, Workspace
 
 
 def true_shares(source: Path) -> dict[str, float]:

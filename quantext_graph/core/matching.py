@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment, linprog
-from scipy.sparse import coo_array
 
 from quantext_graph.core.arrays import Codes, Floats, combinations, grid
 
@@ -130,6 +128,9 @@ def _network_flow(balance: Ints, sizes: Sequence[int], costs: Floats) -> Plan:
     tail = np.concatenate([*ups, *hubs])
     head = np.concatenate([*hubs, *ups])
     price = np.concatenate([*prices, np.zeros(len(tail) // 2)])
+    from scipy.optimize import linprog  # with its solver it takes as long to import as all of the rest
+    from scipy.sparse import coo_array
+
     edges = np.arange(len(tail))
     incidence = coo_array(
         (np.repeat([1.0, -1.0], len(edges)), (np.concatenate([tail, head]), np.concatenate([edges, edges]))),
@@ -217,6 +218,8 @@ def _pair_within_groups(group: Ints, supply: Ints, demand: Ints) -> Plan:
 
 def _dense(combos: Codes, supply: Ints, demand: Ints, costs: Floats) -> Plan:
     """The optimum of what is left, record by record."""
+    from scipy.optimize import linear_sum_assignment
+
     sources = np.repeat(np.arange(len(combos)), supply)
     sinks = np.repeat(np.arange(len(combos)), demand)
     cost = np.zeros((len(sources), len(sinks)))

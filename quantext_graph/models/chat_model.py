@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 from quantext_graph.models.delivery import Addresses, Delivery
 from quantext_graph.models.embeddings import text_embedding
-from quantext_graph.models.endpoints import Endpoint, LangChainEndpoint
 from quantext_graph.models.errors import Fault, Kind, ModelError, ModelUnavailable
 from quantext_graph.models.option_scores import option_scores
 from quantext_graph.models.privacy import RemoteModelRefused, keep_bodies_out_of_logs, tracing_warning
@@ -35,9 +34,11 @@ from quantext_graph.models.replies import (
     read_text,
 )
 from quantext_graph.models.request import Request
-from quantext_graph.models.resolve import connect
 from quantext_graph.models.throttle import Throttle
 from quantext_graph.spec.models import Limits, Models, ModelSpec
+
+if TYPE_CHECKING:
+    from quantext_graph.models.endpoints import Endpoint
 
 __all__ = [
     "ChatModel",
@@ -247,6 +248,8 @@ class ChatModel:
 
 def from_langchain(model: BaseChatModel, *, name: str = "custom", remote: bool) -> ChatModel:
     """A `ChatModel` over any LangChain chat model; the caller says whether text leaves the machine."""
+    from quantext_graph.models.endpoints import LangChainEndpoint
+
     keep_bodies_out_of_logs()
     endpoint = LangChainEndpoint(lambda _temperature, _limit: model, address=name)
     return ChatModel(name, [endpoint], remote=remote)
@@ -261,6 +264,8 @@ def chat_model(reference: ModelSpec, models: Models, limits: Limits | None = Non
         ModelUnavailable: where no server answers.
         ModelFileError: for an embedded model whose file is not there.
     """
+    from quantext_graph.models.resolve import connect  # its clients take a second to import
+
     keep_bodies_out_of_logs()
     connection = connect(reference, models)
     return ChatModel(

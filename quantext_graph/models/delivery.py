@@ -7,12 +7,15 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from quantext_graph.models.endpoints import Endpoint
 from quantext_graph.models.errors import Fault, Kind, ModelError, fault_of
 from quantext_graph.models.replies import Usage
 from quantext_graph.models.request import Answer, Request
 from quantext_graph.models.throttle import LONGEST_WAIT, Throttle, delay
+
+if TYPE_CHECKING:
+    from quantext_graph.models.endpoints import Endpoint
 
 
 class Delivery:

@@ -11,7 +11,6 @@ from langchain_core.embeddings import Embeddings
 
 from quantext_graph.models.downloads import MINILM, MINILM_TOKENIZER
 from quantext_graph.models.errors import ModelError
-from quantext_graph.models.http_clients import ollama_client_options
 from quantext_graph.models.privacy import is_loopback, logging_as_it_is, refuse_remote
 from quantext_graph.spec.models import Models
 
@@ -147,6 +146,7 @@ class SentenceTransformerEmbeddings(Embeddings):
 def _ollama(name: str) -> Embeddings:
     from langchain_ollama import OllamaEmbeddings
 
+    from quantext_graph.models.http_clients import ollama_client_options
     from quantext_graph.models.resolve import OLLAMA_ADDRESS
 
     local = is_loopback(OLLAMA_ADDRESS)

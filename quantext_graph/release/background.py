@@ -23,11 +23,11 @@ from typing import Any, Literal
 
 from langsmith import tracing_context
 
-from quantext_graph.audit.auditing import FIGURES, REPORT
-from quantext_graph.release.run import Run, status, stoppable
+from quantext_graph.release.run import Run, stoppable
+from quantext_graph.release.standing import status
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
-from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace
 from quantext_graph.workspace.store import Counts, WorkspaceError, one_line
 
 State = Literal["running", "gate", "published", "stopped", "failed"]

@@ -11,7 +11,7 @@ from quantext_graph.data.records import read_private
 from quantext_graph.mechanism.guarantees import Guarantees, guarantees
 from quantext_graph.mechanism.plain_words import guarantee
 from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, tradeoff
-from quantext_graph.models.chat_model import tracing_warning
+from quantext_graph.models.privacy import tracing_warning
 from quantext_graph.release.estimate import Estimate, estimate
 from quantext_graph.release.spending import Spending, spending_of
 from quantext_graph.spec.models import Spec

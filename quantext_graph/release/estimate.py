@@ -8,8 +8,7 @@ from typing import Any
 
 from quantext_graph.prompts import load
 from quantext_graph.spec.models import ModelSpec, Spec
-from quantext_graph.steps.classifier import SMALLEST
-from quantext_graph.steps.context import ENOUGH
+from quantext_graph.steps.public_rows import ENOUGH, SMALLEST
 from quantext_graph.steps.wording import describe
 from quantext_graph.workspace.speeds import remembered
 

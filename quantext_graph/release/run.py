@@ -21,12 +21,11 @@ from langgraph.types import Command
 from quantext_graph.graph.release_graph import build_graph
 from quantext_graph.graph.resources import Resources
 from quantext_graph.graph.state import Progress, ReleaseContext
-from quantext_graph.release.estimate import spent
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import Workspace, default_workspace, lock, private_file
 from quantext_graph.workspace.publish import publish as publish_folder
-from quantext_graph.workspace.store import Counts, Failure, one_line
+from quantext_graph.workspace.store import one_line
 
 Listener = Callable[[dict[str, Any]], None]
 _THREAD: RunnableConfig = {"configurable": {"thread_id": "release"}}
@@ -156,24 +155,6 @@ def _checkpoints(path: Path) -> Iterator[SqliteSaver]:
     except sqlite3.DatabaseError:
         with one_line(path.parent):
             raise
-
-
-def status(workspace: Path) -> Counts:
-    """How far a run is; reads only."""
-    with Workspace.open(workspace) as opened:
-        return opened.store.counts()
-
-
-def failures(workspace: Path) -> list[Failure]:
-    """Records that a step failed on, with the reasons; reads only. Private."""
-    with Workspace.open(workspace) as opened:
-        return list(opened.store.failures())
-
-
-def usage(workspace: Path) -> list[dict[str, Any]]:
-    """Calls, tokens, seconds and money so far by step and model, retries included; reads only."""
-    with Workspace.open(workspace) as opened:
-        return spent(opened.spec, opened.store.usage())
 
 
 def publish(workspace: Path, output: Path | None = None) -> Path:

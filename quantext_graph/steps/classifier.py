@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from sklearn.model_selection import StratifiedKFold
 
 from quantext_graph.core.arrays import Codes
+from quantext_graph.steps.public_rows import SMALLEST
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Features = Literal["all", "words", "characters"]
-
-SMALLEST = 24
-"""Rows below which nothing is learned."""
 
 _TOKEN = re.compile(r"\b\w+\b|[!?#@]")
 _SCALE = 2.0

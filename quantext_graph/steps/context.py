@@ -12,13 +12,11 @@ import numpy as np
 from quantext_graph.core.chow_liu import Tree, learn_tree, mutual_information
 from quantext_graph.models.chat_model import ChatModel, text_embedding
 from quantext_graph.spec.models import Attribute, Spec
-from quantext_graph.steps.classifier import SMALLEST, Features, TextClassifier
+from quantext_graph.steps.classifier import Features, TextClassifier
 from quantext_graph.steps.examples import Combination, Examples
 from quantext_graph.steps.openings import Openings
+from quantext_graph.steps.public_rows import ENOUGH, SMALLEST
 from quantext_graph.steps.questions import Questions
-
-ENOUGH = 300
-"""Labelled auxiliary rows from which on a classifier labels and picks beside the LLM."""
 
 _TELLING = 0.03
 """Mutual information (nats) from which on an attribute is worth naming in a question about another;

@@ -17,6 +17,9 @@ from pathlib import Path
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.store import Store, WorkspaceError, one_line
 
+REPORT, FIGURES = "report.html", "audit.json"
+"""The page and the figures of an audit, in the workspace of its run."""
+
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from releases import obedient, small_release
 
-from quantext_graph.release.run import Run, status
+from quantext_graph.release.run import Run
+from quantext_graph.release.standing import status
 
 
 def main() -> None:

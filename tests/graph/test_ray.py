@@ -17,7 +17,8 @@ from quantext_graph.data.records import open_table
 from quantext_graph.graph.ray_workers import RayError, RayWorkers, _start, _Worker
 from quantext_graph.graph.resources import Resources
 from quantext_graph.models.chat_model import RemoteModelRefused
-from quantext_graph.release.run import Interrupted, Run, status, usage
+from quantext_graph.release.run import Interrupted, Run
+from quantext_graph.release.standing import status, usage
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
 from quantext_graph.workspace.store import StoredRecord

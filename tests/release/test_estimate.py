@@ -11,7 +11,8 @@ from servers import Act
 
 from quantext_graph.release.check import check
 from quantext_graph.release.estimate import estimate, spent, usage_line
-from quantext_graph.release.run import Run, usage
+from quantext_graph.release.run import Run
+from quantext_graph.release.standing import usage
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.ledger import ledger_path
 from quantext_graph.workspace.speeds import remember_speed

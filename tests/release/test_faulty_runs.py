@@ -15,7 +15,8 @@ from servers import Act
 
 from quantext_graph.data.records import open_table
 from quantext_graph.models import throttle
-from quantext_graph.release.run import Run, failures, status, usage
+from quantext_graph.release.run import Run
+from quantext_graph.release.standing import failures, status, usage
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.steps.texts import is_copy
 from quantext_graph.workspace.folder import Workspace

@@ -18,7 +18,8 @@ from servers import Act
 
 from quantext_graph.data.records import open_table
 from quantext_graph.graph.nodes import NotEnoughVerified
-from quantext_graph.release.run import Interrupted, Run, publish, status
+from quantext_graph.release.run import Interrupted, Run, publish
+from quantext_graph.release.standing import status
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.workspace.folder import Workspace

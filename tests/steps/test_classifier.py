@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from steps_fakes import auxiliary
 
-from quantext_graph.steps.classifier import SMALLEST, TextClassifier
+from quantext_graph.steps.classifier import TextClassifier
+from quantext_graph.steps.public_rows import SMALLEST
 
 ROWS = auxiliary(12)
 TEXTS = [text for text, _ in ROWS]

@@ -211,9 +211,9 @@ class ReleaseTools:
     def explain_audit(self, workspace: str) -> Answer:
         """What a finished run promises and how well its texts say what they should, from the public
         figures. What attacks found is private: the person is shown it, and where its report lies."""
-        from quantext_graph.audit.auditing import REPORT
         from quantext_graph.audit.private_figures import audit_verdict
         from quantext_graph.release.figures import gate_lines
+        from quantext_graph.workspace.folder import REPORT
 
         folder = self.path(workspace)
         found = background.standing(folder)

@@ -114,10 +114,10 @@ def status(
 ) -> None:
     """How far a run is, what it has spent, what failed."""
     from quantext_graph.release import estimate as accounting
-    from quantext_graph.release import run
+    from quantext_graph.release import standing
 
-    counts, usage = asdict(run.status(workspace)), run.usage(workspace)
-    failures = run.failures(workspace) if failed else []
+    counts, usage = asdict(standing.status(workspace)), standing.usage(workspace)
+    failures = standing.failures(workspace) if failed else []
     if as_json:
         listed = {"failed": [asdict(failure) for failure in failures]} if failed else {}
         print(json.dumps({**counts, "usage": usage, **listed}))
@@ -152,7 +152,7 @@ def resume(
 def publish(workspace: WorkspacePath, yes: Yes = False, out: Out = None) -> None:
     """Publish a run that stands at the gate."""
     from quantext_graph.release.run import publish as write
-    from quantext_graph.release.run import status as look
+    from quantext_graph.release.standing import status as look
 
     target = out or _spec_of(workspace).output.path
     if not yes and terminal.ask(f"Publish {look(workspace).n} records to {target}?") is not True:
@@ -186,12 +186,13 @@ def audit(
 ) -> None:
     """How well the secret is hidden from the attacks there are, and how useful the text still is."""
     from quantext_graph.audit import auditing
+    from quantext_graph.workspace.folder import REPORT
 
     attackers = None if not attacker else [name for name in attacker if name != "none"]
     say = (lambda _: None) if as_json else (lambda step: terminal.err.print(f"audit: {step}"))
     if workspace is not None:
         report = auditing.audit_workspace(workspace, attackers, say)
-        page = workspace / auditing.REPORT
+        page = workspace / REPORT
     elif private and released and spec:
         report = auditing.audit_files(private, released, load_spec(spec), attackers, say)
         auditing.write_page(report, page)

@@ -65,7 +65,8 @@ def _show_report(workspace: Path, samples: int) -> None:
 def _show_audit(workspace: Path) -> None:
     """The audit's three sentences before anything is published; no chat model is asked here."""
     from quantext_graph.audit import auditing
-    from quantext_graph.release.run import status as look
+    from quantext_graph.release.standing import status as look
+    from quantext_graph.workspace.folder import REPORT
 
     if look(workspace).n > auditing.MOST_AT_GATE:
         terminal.out.print(f"Attacks and utility: quantext audit {workspace}")
@@ -73,7 +74,7 @@ def _show_audit(workspace: Path) -> None:
     terminal.err.print("audit: attacks and utility")
     for line in auditing.verdict(auditing.audit_workspace(workspace, [], lambda _: None)):
         terminal.out.print(line, markup=False)
-    terminal.out.print(f"The private report: {workspace / auditing.REPORT}")
+    terminal.out.print(f"The private report: {workspace / REPORT}")
 
 
 def show_pair(pair: dict[str, Any]) -> None:
