@@ -1,4 +1,4 @@
-.PHONY: format lint test check
+.PHONY: format lint test check docs
 format:
 	ruff format .
 	ruff check --fix .
@@ -10,3 +10,6 @@ test:
 	pytest
 
 check: lint test
+
+docs:
+	python docs/api.py build/api

@@ -242,6 +242,7 @@ def choose(browser, status):
     browser.find_element("css selector", f"#status option[value='{status}']").click()
 
 
+@pytest.mark.browser
 def test_the_page_opens_without_a_complaint_and_runs_no_script_of_a_text(browser):
     assert browser.get_log("browser") == []
     assert browser.execute_script("return window.broken") is None
@@ -249,6 +250,7 @@ def test_the_page_opens_without_a_complaint_and_runs_no_script_of_a_text(browser
     assert browser.find_element("class name", "banner").is_displayed()
 
 
+@pytest.mark.browser
 def test_searching_and_filtering(browser, inputs):
     search = browser.find_element("id", "search")
     search.send_keys("WOULD")
@@ -263,6 +265,7 @@ def test_searching_and_filtering(browser, inputs):
     assert len(shown(browser)) == 60
 
 
+@pytest.mark.browser
 def test_sorting_by_keyboard(browser):
     button = browser.find_element("css selector", "#pairs th button[data-key=number]")
     button.send_keys("\n")
@@ -272,6 +275,7 @@ def test_sorting_by_keyboard(browser):
     assert numbers(browser) == list(range(1, 61))
 
 
+@pytest.mark.browser
 def test_nothing_runs_out_of_a_phone_screen(browser):
     browser.set_window_size(500, 800)
     for width in (360, 1280):

@@ -18,6 +18,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field, field_validator
 from servers import Act, OllamaServer, OpenAIServer
+from threads import at_once
 
 from quantext_graph.models.chat_model import (
     ChatModel,
@@ -472,16 +473,7 @@ def test_any_langchain_chat_model_is_told_the_schema_and_read_strictly() -> None
 def test_many_threads_share_a_model() -> None:
     with OpenAIServer(then=Act('{"stance": "FAVOR"}', seconds=0.05)) as server:
         model = on(server)
-        outcomes: list[Outcome] = []
-
-        def ask() -> None:
-            outcomes.append(model.structured(ASK, Label).outcome)
-
-        threads = [threading.Thread(target=ask) for _ in range(32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
+        outcomes = at_once(32, lambda: model.structured(ASK, Label).outcome)
         assert outcomes == [Outcome.OK] * 32
         assert server.most_at_once > 8
 

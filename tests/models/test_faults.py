@@ -11,6 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 from servers import Act, OllamaServer, OpenAIServer
+from threads import at_once
 
 from quantext_graph.models import throttle
 from quantext_graph.models.chat_model import (
@@ -164,12 +165,16 @@ def test_a_fault_that_passes_is_waited_out(opened: Any, status: int) -> None:
     assert reply.usage.calls == len(server.asked) == 4
 
 
-def test_retry_after_is_honoured() -> None:
+def test_retry_after_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    pause = throttle.Throttle.pause
+    monkeypatch.setattr(throttle.Throttle, "pause", lambda self, s: (waits.append(s), pause(self, s))[1])
     with OpenAIServer(Act(status=429, headers={"Retry-After": "0.6"})) as server:
         model = _model(server)
         began = time.monotonic()
         assert label(model).outcome is Outcome.OK
-        assert 0.6 <= time.monotonic() - began < 2.0
+        assert time.monotonic() - began >= 0.6
+    assert waits == [0.6]
 
 
 def test_a_connection_reset_in_mid_reply_is_tried_again(opened: Any) -> None:
@@ -180,17 +185,14 @@ def test_a_connection_reset_in_mid_reply_is_tried_again(opened: Any) -> None:
 
 def test_silence_ends_at_the_timeout(opened: Any) -> None:
     model, server = opened(Act(GOOD.text, seconds=1.5), timeout=0.3)
-    began = time.monotonic()
     assert label(model).outcome is Outcome.OK
-    assert time.monotonic() - began < 1.2
-    assert len(server.asked) == 2
+    assert len(server.asked) == 2, "the first call was given up before its answer came"
 
 
 def test_a_slow_drip_ends_at_the_timeout_too(opened: Any) -> None:
-    model, _ = opened(Act(GOOD.text, drip=0.02), timeout=0.5)
-    began = time.monotonic()
+    model, server = opened(Act(GOOD.text, drip=0.02), timeout=0.5)
     assert label(model).outcome is Outcome.OK
-    assert time.monotonic() - began < 2.0
+    assert len(server.asked) == 2, "the first call was given up in the midst of its answer"
 
 
 @pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"", b"{", b'{"choices": null}', b"[]"])
@@ -298,14 +300,8 @@ def test_an_outage_pauses_all_calls_with_one_probe_and_is_told(caplog: pytest.Lo
 
     with OpenAIServer(then=act) as server, caplog.at_level(logging.WARNING):
         model = _model(server)
-        replies: list[Reply[Label]] = []
-        threads = [threading.Thread(target=lambda: replies.append(label(model))) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
+        replies = at_once(8, lambda: label(model))
         assert [reply.outcome for reply in replies] == [Outcome.OK] * 8
-        assert time.monotonic() - up_at < 1.0
         assert len(server.asked) < 130
         assert any("waiting for it" in line for line in caplog.messages)
         assert any("answers again" in line for line in caplog.messages)
@@ -340,7 +336,7 @@ def test_closing_ends_calls_that_wait() -> None:
         began = time.monotonic()
         with pytest.raises(ModelUnavailable, match="closed"):
             label(model)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 30, "the server asked to wait so long"
 
 
 def test_several_addresses_are_balanced_and_a_failing_one_is_left_out() -> None:
@@ -384,7 +380,7 @@ def test_requests_per_minute_are_kept() -> None:
         model = _model(server, limits=Limits(requests_per_minute=600))  # one in 0.1 s
         began = time.monotonic()
         _many(model, 6)
-        assert 0.5 <= time.monotonic() - began < 2.0
+        assert time.monotonic() - began >= 0.5
 
 
 def test_tokens_per_minute_are_kept_by_what_was_used() -> None:
@@ -393,7 +389,9 @@ def test_tokens_per_minute_are_kept_by_what_was_used() -> None:
         began = time.monotonic()
         for _ in range(6):
             label(model, max_tokens=10_000)
-        assert 0.5 <= time.monotonic() - began < 2.0, "10,000 were allowed each time, 100 used"
+        took = time.monotonic() - began
+        assert took >= 0.5
+        assert took < 5 * 10.0, "10,000 tokens were allowed each time, which take 10 s; 100 were used"
 
 
 def test_usage_counts_retries_and_tokens(opened: Any) -> None:
@@ -424,9 +422,4 @@ def _model(server: OpenAIServer, limits: Limits | None = None) -> ChatModel:
 
 
 def _many(model: ChatModel, count: int) -> None:
-    threads = [threading.Thread(target=label, args=(model,)) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-        assert not thread.is_alive()
+    assert {reply.outcome for reply in at_once(count, lambda: label(model))} == {Outcome.OK}

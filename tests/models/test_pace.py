@@ -12,6 +12,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel
 from servers import Act, OpenAIServer
+from threads import at_once
 
 from quantext_graph.models.chat_model import Outcome, chat_model
 from quantext_graph.models.pace import Pace
@@ -107,15 +108,8 @@ def test_a_server_that_answers_slower_and_slower_is_given_fewer_at_a_time() -> N
             for _ in range(count):
                 assert model.structured([HumanMessage("?")], Label).outcome is Outcome.OK
 
-        def all_ask(count: int) -> None:
-            threads = [threading.Thread(target=ask, args=(count,)) for _ in range(48)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60)
-
-        all_ask(8)
+        at_once(48, lambda: ask(8))
         server.most_at_once = 0
-        all_ask(2)
+        at_once(48, lambda: ask(2))
         assert 1 <= server.most_at_once < 30
         model.close()

@@ -1,7 +1,6 @@
 """The steps under a model that answers well, badly or not at all."""
 
 import json
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.messages import BaseMessage
 from steps_fakes import SPEC, Script, auxiliary
+from threads import at_once
 
 from quantext_graph.models.chat_model import Outcome
 from quantext_graph.spec.models import Spec
@@ -237,11 +237,7 @@ def test_a_broken_cache_is_made_anew(make_kit: MakeKit, tmp_path: Path) -> None:
 def test_threads_make_one_bank_together(make_kit: MakeKit) -> None:
     script = Script(replies(openings='{"openings": ["Grey again, and my socks"]}'))
     kit = make_kit(script)
-    threads = [threading.Thread(target=kit.openings.draw, args=((1, 1),)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(8, lambda: kit.openings.draw((1, 1)))
     assert len(script.asked) == 1
 
 
