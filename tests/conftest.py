@@ -1,9 +1,15 @@
 """Fixtures that several test modules use."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") and find_spec("torch") is None:
+        pytest.skip("needs PyTorch: pip install 'quantext-graph[dpft]'")
 
 
 @pytest.fixture(scope="session")

@@ -184,9 +184,7 @@ def test_a_method_that_fails_leaves_the_results_of_the_others(tmp_path, file, sh
     assert {row["method"] for row in table(tmp_path / "out")} == {"raw release"}
 
 
-def test_a_missing_package_or_a_method_that_cannot_be_simulated_is_left_out(
-    file, tmp_path, shell, monkeypatch
-):
+def test_a_method_whose_package_is_missing_is_left_out(file, tmp_path, shell, monkeypatch):
     path = written(tmp_path, methods=["raw", "private_evolution", "dp_finetuning"], repeats=1)
     monkeypatch.setattr("quantext_graph.experiments.baselines.method.find_spec", lambda name: None)
     monkeypatch.setattr("quantext_graph.experiments.figures.find_spec", lambda name: None)
@@ -196,13 +194,31 @@ def test_a_missing_package_or_a_method_that_cannot_be_simulated_is_left_out(
     assert "pip install 'quantext-graph[pe]'" in said
     assert "pip install 'quantext-graph[dpft]'" in said
     assert "pip install 'quantext-graph[plot]'" in said
-    monkeypatch.undo()
-    assert "cannot be simulated" in runner_reason(path, tmp_path)
 
 
-def runner_reason(path: Path, folder: Path) -> str:
-    found = runner.run_experiment(load_experiment(path), folder / "again", simulate=True)
-    return " ".join(found.left_out)
+class Training(Method):
+    name: ClassVar[str] = "training"
+    title: ClassVar[str] = "a method that trains"
+    simulates: ClassVar[bool] = False
+
+    def release(self, task: Task):
+        raise AssertionError("it was asked")
+
+
+def left_out(path: Path, folder: Path) -> str:
+    return " ".join(runner.run_experiment(load_experiment(path), folder, simulate=True).left_out)
+
+
+def test_a_method_that_cannot_be_simulated_is_left_out(file, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "their_methods", sys.modules[__name__])
+    path = written(tmp_path, methods=["raw", "their_methods:Training"], repeats=1)
+    assert "training: cannot be simulated" in left_out(path, tmp_path / "out")
+
+
+@pytest.mark.torch
+def test_dp_fine_tuning_cannot_be_simulated(file, tmp_path):
+    path = written(tmp_path, methods=["raw", "dp_finetuning"], repeats=1)
+    assert "dp_finetuning: cannot be simulated" in left_out(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

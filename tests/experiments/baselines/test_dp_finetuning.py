@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from audit_corpus import codes, spec, write
 
-torch = pytest.importorskip("torch", reason="needs the extra dpft")
-pytest.importorskip("opacus", reason="needs the extra dpft")
+WITHOUT = "needs PyTorch: pip install 'quantext-graph[dpft]'"
+torch = pytest.importorskip("torch", reason=WITHOUT)
+pytest.importorskip("opacus", reason=WITHOUT)
+pytestmark = pytest.mark.torch
 
 from opacus import GradSampleModule  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
