@@ -8,8 +8,11 @@ import numpy as np
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
-from quantext_graph.audit.attacks import Attack, AttackedSecret, counting_attack, public_guess, share
-from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
+from quantext_graph.audit.attacks import Attack, AttackedSecret, public_guess, share
+from quantext_graph.audit.counting import Labelling
+from quantext_graph.audit.evidence import Evidence, Reading
+from quantext_graph.audit.inputs import Draw
+from quantext_graph.audit.mechanism_aware import MechanismAware
 from quantext_graph.core.arrays import Codes, as_codes
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule
@@ -35,11 +38,11 @@ class AttackArguments(BaseModel):
         min_length=1, description="each secret as {attribute index: category codes}"
     )
     auxiliary: list[list[int]] | None = Field(None, description="public category codes, same columns")
-    draw: KnownDraw | None = Field(None, description="for the mechanism-aware attack")
+    draw: KnownDraw | None = Field(None, description="for the attacker who knows the mechanism")
 
 
 def attack_release(arguments: AttackArguments) -> list[Attack]:
-    """The labelling attack on labels that are there, and the mechanism-aware one where the draw is known.
+    """Count the labels that are there; where the draw is known, attack as one who knows the mechanism.
 
     Raises:
         ValueError: codes out of range, or a draw that contradicts itself.
@@ -56,15 +59,24 @@ def attack_release(arguments: AttackArguments) -> list[Attack]:
         )
         for number, event in enumerate(arguments.secrets, 1)
     ]
-    attacks = counting_attack(released, secrets, by="labels given")
-    if arguments.draw is not None:
-        attacks += _mechanism_aware(arguments.draw, secrets, len(private), sizes, auxiliary)
-    return attacks
+    evidence = Evidence(
+        secrets=secrets,
+        attributes=[],
+        n=len(private),
+        readings=[Reading("labels given", released)],
+        auxiliary=auxiliary,
+        draw=None
+        if arguments.draw is None
+        else _drawn(arguments.draw, secrets, len(private), sizes, auxiliary),
+        rng=np.random.default_rng(0),
+    )
+    # Our own alone: what they answer is public by what they are, and the content goes to any agent.
+    return [attack for kind in (Labelling, MechanismAware) for attack in kind().make(evidence)[0]]
 
 
-def _mechanism_aware(
+def _drawn(
     draw: KnownDraw, secrets: list[AttackedSecret], n: int, sizes: list[int], auxiliary: Codes | None
-) -> list[Attack]:
+) -> Draw:
     parameters = MechanismParameters(**draw.mechanism)
     rule = build_rule(
         parameters,
@@ -75,9 +87,7 @@ def _mechanism_aware(
         secrets=[secret.event for secret in secrets],
         pool_seed=draw.pool_seed,
     )
-    return mechanism_aware_attack(
-        parameters, rule, tuple(draw.choice), secrets, n=n, auxiliary=auxiliary, rng=np.random.default_rng(0)
-    )
+    return Draw(parameters, rule, tuple(draw.choice), {})
 
 
 @tool("attack", args_schema=AttackArguments, response_format="content_and_artifact")

@@ -7,7 +7,8 @@ from typing import Any
 from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
-from quantext_graph.audit.utility import Utility, category_tv, compare
+from quantext_graph.audit.metrics import Utility, compare
+from quantext_graph.audit.utility import Reference, category_tv
 from quantext_graph.models.chat_model import text_embedding
 from quantext_graph.spec.models import Models
 
@@ -37,7 +38,8 @@ def utility_of(arguments: UtilityArguments, embedding: str = "wordllama") -> Uti
     private, released = (
         embedder.embed_documents(texts) for texts in (arguments.private_texts, arguments.released_texts)
     )
-    return compare(arguments.private_texts, arguments.released_texts, private, released, attribute_tv=tv)
+    reference = Reference(arguments.private_texts, private)
+    return compare(reference, arguments.released_texts, released, attribute_tv=tv)
 
 
 @tool("utility", args_schema=UtilityArguments, response_format="content_and_artifact")

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from quantext_graph.audit.attack_kinds import every_attack
 from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, Skipped, attacked_secrets, share
-from quantext_graph.audit.inputs import AuditInputs
-from quantext_graph.audit.labelling import labelling_attack
-from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
-from quantext_graph.audit.utility import Array, Utility, category_tv, compare, unit_norm
-from quantext_graph.core.arrays import Codes
+from quantext_graph.audit.evidence import Evidence, Pairs, Points, Reading
+from quantext_graph.audit.inputs import AuditInputs, Pair
+from quantext_graph.audit.labelling import read_release
+from quantext_graph.audit.metrics import Utility, compare
+from quantext_graph.audit.utility import Reference, category_tv
+from quantext_graph.core.arrays import Codes, Floats
 from quantext_graph.models.chat_model import ChatModel
 from quantext_graph.spec.models import Spec
 
@@ -37,8 +39,8 @@ class AuditReport:
     attacks: tuple[Attack, ...]
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...]
-    private_points: Array = field(repr=False)
-    released_points: Array = field(repr=False)
+    private_points: Floats = field(repr=False)
+    released_points: Floats = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Figures that `json.dumps(allow_nan=False)` takes: what is not known is null."""
@@ -106,47 +108,40 @@ def audit(
     rng = rng or np.random.default_rng()
     secrets = attacked_secrets(spec, inputs.private_codes, inputs.auxiliary_codes)
     progress("embed")
-    private, released, auxiliary = (
-        _embed(embedding, texts)
-        for texts in (inputs.private_texts, inputs.released_texts, inputs.auxiliary_texts)
-    )
+    points = Points(embedding)
+    private, released = points(inputs.private_texts), points(inputs.released_texts)
     progress("attack")
-    attacks: list[Attack] = []
-    skipped = _not_answerable(spec, secrets)
-    for model in attackers:
-        found, codes = labelling_attack(
-            model,
-            inputs.released_texts,
-            inputs.private_texts,
-            inputs.private_codes,
-            spec,
-            secrets,
-            rng=rng,
-            progress=progress,
-        )
-        attacks += found
-        if secrets and not found:
-            skipped.append(Skipped("labelling", f"{model.name} labelled no text"))
-        if inputs.realised is None and (codes != UNKNOWN).any():
-            inputs = _judged_by(inputs, codes, model.name)
-    if not attackers:
-        skipped.append(Skipped("labelling", "no chat model was given"))
-    for made, left_out in (
-        _mechanism_aware(inputs, secrets, rng),
-        _quantification(inputs, released, auxiliary, secrets),
-        _residual(inputs, spec, rng),
-    ):
-        attacks += made
-        skipped += left_out
+    readings = [read_release(model, inputs, spec, rng=rng, progress=progress) for model in attackers]
+    evidence = Evidence(
+        secrets=secrets,
+        attributes=[attribute.name for attribute in spec.attributes],
+        n=len(inputs.private_texts),
+        released=inputs.released_texts,
+        readings=readings,
+        auxiliary_texts=inputs.auxiliary_texts,
+        auxiliary=inputs.auxiliary_codes,
+        draw=inputs.draw,
+        pairs=_pairs(inputs.pairs),
+        embed=points,
+        rng=rng,
+    )
+    attacks, skipped = every_attack(evidence)
+    inputs = _judged(inputs, readings)
     progress("measure")
     utility, notes = measure(inputs, spec, private, released)
-    points = _map(private, released, rng)
     return AuditReport(
-        spec, inputs, utility, tuple(secrets), tuple(attacks), tuple(skipped), tuple(notes), *points
+        spec,
+        inputs,
+        utility,
+        tuple(secrets),
+        tuple(attacks),
+        (*_not_answerable(spec, secrets), *skipped),
+        tuple(notes),
+        *_map(private, released, rng),
     )
 
 
-def measure(inputs: AuditInputs, spec: Spec, private: Array, released: Array) -> tuple[Utility, list[str]]:
+def measure(inputs: AuditInputs, spec: Spec, private: Floats, released: Floats) -> tuple[Utility, list[str]]:
     """The utility of a release, given the (n, d) and (n', d) embeddings of both corpora; and notes."""
     notes = []
     realised, assigned = _tv(inputs, spec, inputs.realised), _tv(inputs, spec, inputs.targets)
@@ -160,14 +155,13 @@ def measure(inputs: AuditInputs, spec: Spec, private: Array, released: Array) ->
             f"{len(inputs.released_texts)} released."
         )
     utility = compare(
-        inputs.private_texts,
+        Reference(inputs.private_texts, private),
         inputs.released_texts,
-        private,
         released,
         attribute_tv=realised or assigned,
         assigned_tv=assigned,
     )
-    return utility, notes
+    return utility, [*notes, *utility.missing]
 
 
 def _tv(inputs: AuditInputs, spec: Spec, codes: Codes | None) -> dict[str, float]:
@@ -182,12 +176,19 @@ def _tv(inputs: AuditInputs, spec: Spec, codes: Codes | None) -> dict[str, float
     return found
 
 
-def _embed(embedding: Embeddings, texts: Sequence[str]) -> Array:
-    return unit_norm(embedding.embed_documents(list(texts))) if len(texts) else np.empty((0, 0))
+def _judged(inputs: AuditInputs, readings: Sequence[Reading]) -> AuditInputs:
+    """Where nobody has said what the released texts say, the first who could read them does."""
+    for reading in readings:
+        if inputs.realised is None and (reading.codes != UNKNOWN).any():
+            return replace(inputs, realised=reading.codes, evaluator=reading.by, evaluator_accuracy=None)
+    return inputs
 
 
-def _judged_by(inputs: AuditInputs, codes: Codes, name: str) -> AuditInputs:
-    return replace(inputs, realised=codes, evaluator=name, evaluator_accuracy=None)
+def _pairs(pairs: Sequence[Pair]) -> Pairs | None:
+    if not pairs:
+        return None
+    targets, labels = ([getattr(pair, side) for pair in pairs] for side in ("target", "labels"))
+    return Pairs([pair.after for pair in pairs], np.array(targets), np.array(labels))
 
 
 def _not_answerable(spec: Spec, secrets: Sequence[AttackedSecret]) -> list[Skipped]:
@@ -201,52 +202,7 @@ def _not_answerable(spec: Spec, secrets: Sequence[AttackedSecret]) -> list[Skipp
     ]
 
 
-Found = tuple[Sequence[Attack], Sequence[Skipped]]
-
-
-def _mechanism_aware(
-    inputs: AuditInputs, secrets: Sequence[AttackedSecret], rng: np.random.Generator
-) -> Found:
-    draw = inputs.draw
-    if draw is None:
-        return [], [Skipped("mechanism-aware", "the mechanism that made the release is not known")]
-    attacks = mechanism_aware_attack(
-        draw.parameters,
-        draw.rule,
-        draw.choice,
-        secrets,
-        n=len(inputs.private_texts),
-        auxiliary=inputs.auxiliary_codes,
-        rng=rng,
-    )
-    return attacks, []
-
-
-def _quantification(
-    inputs: AuditInputs, released: Array, auxiliary: Array, secrets: Sequence[AttackedSecret]
-) -> Found:
-    if inputs.auxiliary_codes is None or not len(inputs.auxiliary_texts):
-        return [], [Skipped("quantification", "there is no labelled auxiliary set to learn from")]
-    from quantext_graph.audit.quantification import quantification_attack  # with scikit-learn: takes seconds
-
-    return quantification_attack(released, auxiliary, inputs.auxiliary_codes, secrets)
-
-
-def _residual(inputs: AuditInputs, spec: Spec, rng: np.random.Generator) -> Found:
-    if not inputs.pairs:
-        return [], [Skipped("residual", "it is not known which record a released text was made of")]
-    from quantext_graph.audit.residual import residual_attack  # with scikit-learn
-
-    return residual_attack(
-        [pair.after for pair in inputs.pairs],
-        np.array([pair.target for pair in inputs.pairs]),
-        np.array([pair.labels for pair in inputs.pairs]),
-        [attribute.name for attribute in spec.attributes],
-        rng=rng,
-    )
-
-
-def _map(private: Array, released: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def _map(private: Floats, released: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Both corpora on the first two principal axes of their union, (·, 2) each, scaled to [0, 1]."""
     some = [rows[rng.permutation(len(rows))[:MAP_POINTS]] for rows in (private, released)]
     both = np.concatenate(some)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,9 +24,10 @@ UNKNOWN = -1
 class Attack:
     """One attacker's answer for one secret.
 
-    `attack` is the kind, `by` who or what made it (a model, an estimator). `estimate`, `error` and
-    `prior_error` are shares in [0, 1]; for the residual attack they are the accuracy at telling a record's
-    original label, its rate of mistakes, and the rate without the text.
+    `attack` is the name of its kind, `by` who or what made it (a model, an estimator). `estimate`, `error`
+    and `prior_error` are shares in [0, 1]. Of an attack about an attribute, which `secret` then names, they
+    are the accuracy at telling a record's original label, its rate of mistakes, and the rate without the
+    text.
     """
 
     attack: str
@@ -36,6 +37,7 @@ class Attack:
     error: float
     prior_error: float
     detail: Mapping[str, Any] = field(default_factory=dict)
+    about: Literal["secret", "attribute"] = "secret"
 
     @property
     def relative_error(self) -> float | None:
@@ -111,29 +113,3 @@ def share(codes: Codes, event: Event) -> float | None:
 def labelled_rows(codes: Codes, event: Event) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which rows of (n, m) codes have a label in every attribute of the event, shape (n,)."""
     return np.asarray((codes[:, list(event)] != UNKNOWN).all(axis=1))
-
-
-def counting_attack(
-    codes: Codes, secrets: Sequence[AttackedSecret], *, by: str, raw: tuple[Codes, Codes] | None = None
-) -> list[Attack]:
-    """The paper's attack: count the labels (n', m) that somebody read off the released texts.
-
-    Args:
-        codes: labels of the released texts, `UNKNOWN` where there is none; such texts are not counted.
-        secrets: what is asked for.
-        by: who labelled them.
-        raw: the same labeller's labels of private texts, and their true labels; the difference of the
-            shares is the labeller's own bias, without which its error cannot be read.
-    """
-    attacks = []
-    for secret in secrets:
-        estimate = share(codes, secret.event)
-        if estimate is None:
-            continue
-        detail: dict[str, Any] = {"labelled": int(labelled_rows(codes, secret.event).sum())}
-        if raw is not None:
-            read, true = share(raw[0], secret.event), share(raw[1], secret.event)
-            if read is not None and true is not None:
-                detail |= {"bias": read - true, "corrected": min(1.0, max(0.0, estimate - (read - true)))}
-        attacks.append(secret.attacked("labelling", by, estimate, **detail))
-    return attacks

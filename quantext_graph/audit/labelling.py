@@ -1,4 +1,4 @@
-"""The labelling attack: a chat model reads every text, one structured call for all attributes."""
+"""A chat model reads every text, one structured call for all attributes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, counting_attack
+from quantext_graph.audit.attacks import UNKNOWN
+from quantext_graph.audit.evidence import Reading
+from quantext_graph.audit.inputs import AuditInputs
 from quantext_graph.core.arrays import Codes
 from quantext_graph.models.chat_model import ChatModel
 from quantext_graph.spec.models import Spec
@@ -44,23 +46,21 @@ def label_texts(
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(order))
 
 
-def labelling_attack(
+def read_release(
     model: ChatModel,
-    released: Sequence[str],
-    private: Sequence[str],
-    private_codes: Codes,
+    inputs: AuditInputs,
     spec: Spec,
-    secrets: Sequence[AttackedSecret],
     *,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator,
     progress: Callable[[str], None] = lambda _: None,
-) -> tuple[list[Attack], Codes]:
-    """The attack by one model, with its bias on up to `RAW_TEXTS` private texts; also the labels it read.
+) -> Reading:
+    """What the model reads off a release, and off up to `RAW_TEXTS` private texts.
 
     The model has passed the privacy guard: a remote one sees private texts only where the spec allows it.
     """
-    rng = rng or np.random.default_rng()
-    rows = np.sort(rng.choice(len(private), size=min(RAW_TEXTS, len(private)), replace=False))
-    codes = label_texts(model, released, spec, progress)
-    raw = label_texts(model, [private[row] for row in rows], spec, progress, which="private")
-    return counting_attack(codes, secrets, by=model.name, raw=(raw, private_codes[rows])), codes
+    n = len(inputs.private_texts)
+    rows = np.sort(rng.choice(n, size=min(RAW_TEXTS, n), replace=False))
+    codes = label_texts(model, inputs.released_texts, spec, progress)
+    private = [inputs.private_texts[row] for row in rows]
+    raw = label_texts(model, private, spec, progress, which="private")
+    return Reading(model.name, codes, (raw, inputs.private_codes[rows]))

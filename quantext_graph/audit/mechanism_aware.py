@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from quantext_graph.audit.attack_kinds import AttackKind, Found, Need
 from quantext_graph.audit.attacks import Attack, AttackedSecret
+from quantext_graph.audit.counting import counting_attack
+from quantext_graph.audit.evidence import Evidence, Reading
 from quantext_graph.core.arrays import Codes, Event, Floats, combinations
 from quantext_graph.core.candidates import total_variation
 from quantext_graph.core.distribution import Distribution
@@ -34,6 +38,40 @@ SPREAD = 0.3
 """How far from the public share a secret may be, where the mechanism does not say."""
 RECORDS = 20_000
 """Most records drawn from a θ: beyond them the counts are as good as θ itself."""
+
+
+class MechanismAware(AttackKind):
+    """By an attacker who knows all of the mechanism but the private records."""
+
+    name: ClassVar[str] = "mechanism-aware"
+    title: ClassVar[str] = "Mechanism-aware"
+    explanation: ClassVar[str] = (
+        "The attacker knows the candidates and which one was drawn, and asks which private shares would have "
+        "had it among those kept."
+    )
+    needs: ClassVar[tuple[Need, ...]] = ("draw",)
+
+    def make(self, evidence: Evidence) -> Found:
+        if evidence.draw is None and evidence.known_labels is not None:
+            # Of a release that is drawn from the texts themselves, the count is the best there is.
+            counted = Reading("count", evidence.known_labels)
+            found = counting_attack(counted, evidence.secrets, attack=self.name)
+            return [replace(each, detail={}) for each in found], []
+        return super().make(evidence)
+
+    def attack(self, evidence: Evidence) -> Found:
+        draw = evidence.draw
+        assert draw is not None
+        attacks = mechanism_aware_attack(
+            draw.parameters,
+            draw.rule,
+            draw.choice,
+            evidence.secrets,
+            n=evidence.n,
+            auxiliary=evidence.auxiliary,
+            rng=evidence.rng,
+        )
+        return attacks, []
 
 
 @dataclass(frozen=True)
@@ -83,7 +121,9 @@ def mechanism_aware_attack(
         detail = {"prior_estimate": prior, "interval": [low, high], "draws": beliefs.kept}
         error, prior_error = abs(estimate - secret.truth), abs(prior - secret.truth)
         attacks.append(
-            Attack("mechanism-aware", "posterior median", secret.title, estimate, error, prior_error, detail)
+            Attack(
+                MechanismAware.name, "posterior median", secret.title, estimate, error, prior_error, detail
+            )
         )
     return attacks
 

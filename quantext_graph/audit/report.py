@@ -14,8 +14,10 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from quantext_graph.audit.assessment import AuditReport
+from quantext_graph.audit.attack_kinds import attack_kind
 from quantext_graph.audit.attacks import UNKNOWN, Attack, share
 from quantext_graph.audit.inputs import Pair
+from quantext_graph.audit.metrics import METRICS, Utility
 from quantext_graph.audit.utility import token_length
 from quantext_graph.audit.verdict import share_on_target, verdict
 from quantext_graph.spec.models import Spec
@@ -41,10 +43,10 @@ def render(report: AuditReport) -> str:
         verdict=verdict(report),
         report=report,
         secrets=_secrets(report),
-        residual=[attack for attack in report.attacks if attack.attack == "residual"],
+        kinds=_kinds(report.attacks),
         leakage=report.inputs.draw.leakage if report.inputs.draw else {},
         seeded=bool(report.inputs.draw and report.inputs.draw.seeded),
-        metrics=_metrics(report),
+        metrics=_metrics(report.utility),
         distributions=_distributions(report),
         lengths=_lengths(report.inputs.private_texts, report.inputs.released_texts),
         points={
@@ -61,7 +63,7 @@ def _secrets(report: AuditReport) -> list[Row]:
     """Each secret with a bar for every attack on it, on a scale of its own."""
     rows = []
     for secret in report.secrets:
-        attacks = [a for a in report.attacks if a.secret == secret.title and a.attack != "residual"]
+        attacks = [a for a in report.attacks if a.secret == secret.title and a.about == "secret"]
         scale = max([0.02, *(max(attack.error, attack.prior_error) for attack in attacks)])
         shares = {name: share(codes, secret.event) for name, codes in report.released_codes.items()}
         rows.append(
@@ -86,22 +88,26 @@ def _bar(attack: Attack, scale: float) -> Row:
     }
 
 
-def _metrics(report: AuditReport) -> list[Row]:
-    utility, rescaled = report.utility, report.utility.rescaled
-    tv = ", ".join(f"{name} {value:.3f}" for name, value in utility.attribute_tv.items()) or "no attribute"
-    raw = {
-        "knn_precision": ("KNN precision", "released texts that lie among the private ones", ""),
-        "knn_recall": ("KNN recall", "private texts that lie among the released ones", ""),
-        "fid": ("Fréchet distance", "how far the corpora are apart as a whole", f"{utility.fid:.4f}"),
-        "attribute_match": (
-            "Attribute match",
-            "lengths and categories alike",
-            f"TV {tv}; length W₂ {utility.length_w2:.2f} tokens",
-        ),
-    }
+def _kinds(attacks: Sequence[Attack]) -> list[Row]:
+    """What each kind of attack says of itself, with those that it made about attributes."""
+    rows = []
+    for name in dict.fromkeys(attack.attack for attack in attacks):
+        if kind := attack_kind(name):
+            about = [a for a in attacks if a.attack == name and a.about == "attribute"]
+            rows.append({"title": kind.title, "explanation": kind.explanation, "attributes": about})
+    return rows
+
+
+def _metrics(utility: Utility) -> list[Row]:
+    kinds = {name: METRICS.find(name) for name in utility.values}
     return [
-        {"title": title, "meaning": meaning, "raw": value, "score": rescaled[name]}
-        for name, (title, meaning, value) in raw.items()
+        {
+            "title": kind.title,
+            "meaning": kind.meaning,
+            "raw": kind().raw(utility),
+            "score": utility.rescaled[name],
+        }
+        for name, kind in kinds.items()
     ]
 
 

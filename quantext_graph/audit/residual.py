@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix, hstack
 from scipy.stats import chi2
 from scipy.stats import t as student
@@ -20,8 +20,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
+from quantext_graph.audit.attack_kinds import AttackKind, Found, Need
 from quantext_graph.audit.attacks import UNKNOWN, Attack, Skipped
-from quantext_graph.core.arrays import Codes
+from quantext_graph.audit.evidence import Evidence, Pairs
+from quantext_graph.core.arrays import Codes, Floats
 
 FOLDS = 5
 FEWEST = 20
@@ -34,17 +36,28 @@ RARE = 4
 COMBINATIONS = 100
 """Target combinations that the classifiers tell apart; the rarest of more are one."""
 
-Labels = npt.NDArray[np.int64]
-Array = npt.NDArray[np.float64]
+
+class Residual(AttackKind):
+    """By a classifier that knows the target and reads the text."""
+
+    name: ClassVar[str] = "residual"
+    title: ClassVar[str] = "Residual: do the texts still tell the original label?"
+    explanation: ClassVar[str] = (
+        "Accuracy of a classifier that knows the target and reads the released text. The mark is what it "
+        "reaches without the text. Beyond the mark, the text carries style of the original."
+    )
+    needs: ClassVar[tuple[Need, ...]] = ("pairs",)
+    about: ClassVar = "attribute"
+    simulates: ClassVar[bool] = False  # there a text is drawn without regard to the record it stands for
+    shown: ClassVar[bool] = False
+
+    def attack(self, evidence: Evidence) -> Found:
+        assert evidence.pairs is not None
+        return residual_attack(evidence.pairs, evidence.attributes, rng=evidence.rng)
 
 
 def residual_attack(
-    released: Sequence[str],
-    targets: Codes,
-    original: Codes,
-    names: Sequence[str],
-    *,
-    rng: np.random.Generator | None = None,
+    pairs: Pairs, names: Sequence[str], *, rng: np.random.Generator | None = None
 ) -> tuple[list[Attack], list[Skipped]]:
     """Cross-validated accuracy at the original label of each attribute, with the text and without it.
 
@@ -53,21 +66,20 @@ def residual_attack(
     paired differences (95 %, Student).
 
     Args:
-        released: n' texts.
-        targets: (n', m) what each was written for.
-        original: (n', m) labels of the record each was made of, `UNKNOWN` where there is none.
+        pairs: n' texts, what each was written for, and the labels of the record it was made of.
         names: of the m attributes.
         rng: picks the folds, and the pairs where there are more than `MOST`.
     """
     rng = rng or np.random.default_rng()
-    picked = rng.permutation(len(released))[:MOST]
-    text, known = _features([released[row] for row in picked]), _known(targets[picked])
+    picked = rng.permutation(len(pairs.texts))[:MOST]
+    text, known = _features([pairs.texts[row] for row in picked]), _known(pairs.targets[picked])
     attacks, skipped = [], []
     for r, name in enumerate(names):
-        labels = original[picked, r]
+        labels = pairs.original[picked, r]
         rows = np.flatnonzero(labels != UNKNOWN)
         if len(rows) < FEWEST:
-            skipped.append(Skipped("residual", f"{name}: {len(rows)} labelled pairs; {FEWEST} are needed"))
+            reason = f"{name}: {len(rows)} labelled pairs; {FEWEST} are needed"
+            skipped.append(Skipped(Residual.name, reason))
             continue
         # Matrices this small lose by threads, and most on a busy machine.
         with threadpool_limits(1), warnings.catch_warnings():
@@ -75,12 +87,13 @@ def residual_attack(
             gain = _gain(text[rows], known[rows], labels[rows], int(rng.integers(2**31)))
         accuracy, base, (low, high) = gain
         detail = {"base_rate": base, "interval": [low, high], "leaks": low > 0, "pairs": len(rows)}
-        attacks.append(Attack("residual", "classifier", name, accuracy, 1 - accuracy, 1 - base, detail))
+        found = accuracy, 1 - accuracy, 1 - base
+        attacks.append(Attack(Residual.name, "classifier", name, *found, detail, Residual.about))
     return attacks, skipped
 
 
 def _gain(
-    text: csr_matrix, known: Array, labels: Labels, seed: int
+    text: csr_matrix, known: Floats, labels: Codes, seed: int
 ) -> tuple[float, float, tuple[float, float]]:
     """Accuracy with the text, without it, and the interval of their difference."""
     right, by_target, by_majority = np.zeros((3, len(labels)))
@@ -103,7 +116,7 @@ def _gain(
     return float(right.mean()), float(base.mean()), interval
 
 
-def _known(targets: Codes) -> Array:
+def _known(targets: Codes) -> Floats:
     """(n, ·) indicators of each attribute's target and of the combination of all."""
     _, combination = np.unique(targets, axis=0, return_inverse=True)
     encoder = OneHotEncoder(min_frequency=5, max_categories=COMBINATIONS, sparse_output=False)
@@ -120,7 +133,7 @@ def _features(texts: Sequence[str]) -> csr_matrix:
     return csr_matrix(hstack(blocks), dtype=np.float64)[: len(texts)]
 
 
-def _telling(text: csr_matrix, labels: Labels, expected: Array) -> Labels:
+def _telling(text: csr_matrix, labels: Codes, expected: Floats) -> Codes:
     """The features that say something beyond the target, most telling first.
 
     By the score test of adding each to the model without text: the square of what that model leaves
@@ -134,11 +147,11 @@ def _telling(text: csr_matrix, labels: Labels, expected: Array) -> Labels:
     return np.asarray(order[scores[order] > chi2.isf(1 / scores.size, 1)])
 
 
-def _strata(labels: Labels) -> Labels:
-    """Labels to stratify the folds by: those too rare for every fold share one stratum."""
+def _strata(labels: Codes) -> Codes:
+    """Codes to stratify the folds by: those too rare for every fold share one stratum."""
     values, positions, counts = np.unique(labels, return_inverse=True, return_counts=True)
     return np.where(counts[positions] < FOLDS, values.min() - 1, labels)
 
 
-def _fit(rows: Array, labels: Labels) -> LogisticRegression:
+def _fit(rows: Floats, labels: Codes) -> LogisticRegression:
     return LogisticRegression(C=1, solver="newton-cholesky", max_iter=100).fit(rows, labels)

@@ -1,4 +1,4 @@
-"""What a release is still good for: four metrics of its texts against the private ones.
+"""What a release is still good for: distances of its texts from the private ones.
 
 KNN precision and recall and FID compare the corpora in an embedding space, W₂ compares their token
 lengths, TV their attributes. Nearest neighbours are exact at any size: distances are computed in
@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
-Array = npt.NDArray[np.float64]
+from quantext_graph.core.arrays import Floats
 
 NEIGHBOUR = 3
 """Which nearest neighbour sets the radius (the paper's k)."""
@@ -60,7 +61,7 @@ def knn_precision_recall(
     return _precision_recall(reference, _radii(reference, k), points, _radii(points, k))
 
 
-def _precision_recall(reference: Array, inner: Array, points: Array, outer: Array) -> PrecisionRecall:
+def _precision_recall(reference: Floats, inner: Floats, points: Floats, outer: Floats) -> PrecisionRecall:
     """With the radii of both, (n,) and (n',)."""
     centre = reference.mean(axis=0)  # a smaller norm leaves more digits for the distances
     reference, points = reference - centre, points - centre
@@ -95,7 +96,7 @@ def frechet_distance(private: npt.ArrayLike, released: npt.ArrayLike) -> float:
     return _frechet(reference.mean(axis=0), first, _root(first), points)
 
 
-def _frechet(mean: Array, first: Array, root: Array, points: Array) -> float:
+def _frechet(mean: Floats, first: Floats, root: Floats, points: Floats) -> float:
     """With the mean, the covariance and its root of the other side."""
     shift, second = mean - points.mean(axis=0), _covariance(points)
     cross = np.linalg.svd(root @ _root(second), compute_uv=False).sum()
@@ -137,123 +138,74 @@ def token_length(text: str) -> int:
     return len(_TOKEN.findall(text))
 
 
-@dataclass(frozen=True)
-class Utility:
-    """The metrics of one release, raw; `rescaled` brings each to [0, 1], 1 the best.
-
-    `attribute_tv` compares the private labels with what the released texts *say*, `assigned_tv` with the
-    targets that were assigned to them. An attribute nobody labelled is not in them.
-    """
-
-    knn_precision: float
-    knn_recall: float
-    fid: float
-    length_w2: float
-    mean_length: float
-    attribute_tv: Mapping[str, float]
-    assigned_tv: Mapping[str, float]
-
-    @property
-    def attribute_match(self) -> float:
-        """Mean over the features: 1 − TV of each attribute, and length as 1 − W₂ / mean private length."""
-        length = _unit(1 - self.length_w2 / self.mean_length) if self.mean_length else 0.0
-        features = [length, *(1 - tv for tv in self.attribute_tv.values())]
-        return sum(features) / len(features)
-
-    @property
-    def rescaled(self) -> dict[str, float]:
-        """FID as 1 − FID/2: two independent draws of unit vectors are 2 − 2μ₁·μ₂ apart."""
-        return {
-            "knn_precision": self.knn_precision,
-            "knn_recall": self.knn_recall,
-            "fid": _unit(1 - self.fid / 2),
-            "attribute_match": self.attribute_match,
-        }
-
-    @property
-    def aggregate(self) -> float:
-        return sum(self.rescaled.values()) / len(self.rescaled)
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "knn_precision": self.knn_precision,
-            "knn_recall": self.knn_recall,
-            "fid": self.fid,
-            "attribute_match": self.attribute_match,
-            "aggregate": self.aggregate,
-            "rescaled": self.rescaled,
-            "length_w2": self.length_w2,
-            "attribute_tv": dict(self.attribute_tv),
-            "assigned_tv": dict(self.assigned_tv),
-        }
-
-
-def compare(
-    private_texts: Sequence[str],
-    released_texts: Sequence[str],
-    private: npt.ArrayLike,
-    released: npt.ArrayLike,
-    *,
-    attribute_tv: Mapping[str, float],
-    assigned_tv: Mapping[str, float] | None = None,
-) -> Utility:
-    """All metrics, given texts, their (n, d) and (n', d) embeddings, and the TV of the attributes.
-
-    Raises:
-        ValueError: as `knn_precision_recall`.
-    """
-    return Reference(private_texts, private).compare(
-        released_texts, released, attribute_tv=attribute_tv, assigned_tv=assigned_tv
-    )
-
-
 class Reference:
-    """The private side of the metrics, made once for many releases: (n, d) embeddings, their radii,
-    moments and token lengths.
+    """The private side of a comparison, made once for many releases: (n, d) embeddings at norm 1, their
+    radii, moments and token lengths.
 
     Raises:
         ValueError: as `knn_precision_recall`.
     """
 
     def __init__(self, texts: Sequence[str], points: npt.ArrayLike) -> None:
-        self._points, _ = _embedded(*[unit_norm(points)] * 2)
-        self._radii = _radii(self._points, NEIGHBOUR)
-        self._mean, self._covariance = self._points.mean(axis=0), _covariance(self._points)
-        self._root = _root(self._covariance)
-        self._lengths = [token_length(text) for text in texts]
+        self.texts = texts
+        self.points, _ = _embedded(*[unit_norm(points)] * 2)
+        self.lengths = [token_length(text) for text in texts]
+        self.mean_length = float(np.mean(self.lengths))
+        self.radii = _radii(self.points, NEIGHBOUR)
+        self.mean, self.covariance = self.points.mean(axis=0), _covariance(self.points)
+        self.root = _root(self.covariance)
 
-    def compare(
-        self,
-        released_texts: Sequence[str],
-        released: npt.ArrayLike,
-        *,
+
+@dataclass(frozen=True)
+class Comparison:
+    """A release beside the private corpus: n' texts, their (n', d) embeddings at norm 1, and the TV of
+    each attribute. What several metrics need is computed once."""
+
+    reference: Reference
+    texts: Sequence[str] = field(repr=False)
+    points: Floats = field(repr=False)
+    attribute_tv: Mapping[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        reference: Reference,
+        texts: Sequence[str],
+        points: npt.ArrayLike,
         attribute_tv: Mapping[str, float],
-        assigned_tv: Mapping[str, float] | None = None,
-    ) -> Utility:
-        """All metrics of one release; `released` is (n', d)."""
-        _, points = _embedded(self._points, unit_norm(released))
-        precision, recall = _precision_recall(self._points, self._radii, points, _radii(points, NEIGHBOUR))
-        return Utility(
-            knn_precision=precision,
-            knn_recall=recall,
-            fid=_frechet(self._mean, self._covariance, self._root, points),
-            length_w2=length_wasserstein(self._lengths, [token_length(text) for text in released_texts]),
-            mean_length=float(np.mean(self._lengths)),
-            attribute_tv=attribute_tv,
-            assigned_tv=assigned_tv or {},
-        )
+    ) -> Comparison:
+        """With embeddings of any norm.
+
+        Raises:
+            ValueError: as `knn_precision_recall`.
+        """
+        return cls(reference, texts, _embedded(reference.points, unit_norm(points))[1], attribute_tv)
+
+    @cached_property
+    def precision_recall(self) -> PrecisionRecall:
+        private = self.reference
+        return _precision_recall(private.points, private.radii, self.points, _radii(self.points, NEIGHBOUR))
+
+    @cached_property
+    def frechet(self) -> float:
+        private = self.reference
+        return _frechet(private.mean, private.covariance, private.root, self.points)
+
+    @cached_property
+    def length_w2(self) -> float:
+        return length_wasserstein(self.reference.lengths, [token_length(text) for text in self.texts])
 
 
-def unit_norm(embeddings: npt.ArrayLike) -> Array:
+def unit_norm(embeddings: npt.ArrayLike) -> Floats:
     """(n, d) embeddings at norm 1, the scale on which FID is rescaled; the zero vector of a text that has
     no known word stays zero."""
     rows = np.asarray(embeddings, dtype=np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Array = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    unit: Floats = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit
 
 
-def _embedded(private: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Array, Array]:
+def _embedded(private: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Floats, Floats]:
     first, second = np.asarray(private, np.float64), np.asarray(released, np.float64)
     for name, rows in (("private", first), ("released", second)):
         if rows.ndim != 2 or not len(rows):
@@ -267,7 +219,7 @@ def _embedded(private: npt.ArrayLike, released: npt.ArrayLike) -> tuple[Array, A
     return first, second
 
 
-def _radii(points: Array, k: int) -> Array:
+def _radii(points: Floats, k: int) -> Floats:
     """(n,) distance of each point to its k-th nearest other one."""
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -280,21 +232,17 @@ def _radii(points: Array, k: int) -> Array:
     return np.asarray(distances[:, -1], dtype=np.float64)
 
 
-def _squared(points: Array) -> Array:
+def _squared(points: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", points, points), dtype=np.float64)
 
 
-def _covariance(points: Array) -> Array:
+def _covariance(points: Floats) -> Floats:
     if len(points) == 1:
         return np.zeros((points.shape[1], points.shape[1]))
     return np.asarray(np.atleast_2d(np.cov(points, rowvar=False)), dtype=np.float64)
 
 
-def _root(covariance: Array) -> Array:
+def _root(covariance: Floats) -> Floats:
     values, vectors = eigh(covariance)
-    scaled: Array = vectors * np.sqrt(np.clip(values, 0, None))
+    scaled: Floats = vectors * np.sqrt(np.clip(values, 0, None))
     return scaled @ vectors.T
-
-
-def _unit(value: float) -> float:
-    return min(1.0, max(0.0, value))

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from quantext_graph.audit.assessment import AuditReport
 from quantext_graph.audit.attacks import UNKNOWN, Attack
+from quantext_graph.audit.metrics import METRICS
 
 NEAR = 0.01
 """A guess within a point of the truth leaves nothing worth hiding."""
-
-_METRICS = {
-    "knn_precision": "precision",
-    "knn_recall": "recall",
-    "fid": "the Fréchet distance",
-    "attribute_match": "attribute match",
-}
 
 
 def verdict(report: AuditReport) -> tuple[str, str, str]:
@@ -23,7 +17,7 @@ def verdict(report: AuditReport) -> tuple[str, str, str]:
 
 def strongest(report: AuditReport) -> Attack | None:
     """The attack on a share that came nearest compared with its own guess without the release."""
-    shares = [attack for attack in report.attacks if attack.attack != "residual"]
+    shares = [attack for attack in report.attacks if attack.about == "secret"]
     return max(shares, key=lambda attack: attack.prior_error - attack.error, default=None)
 
 
@@ -47,7 +41,7 @@ def _privacy(report: AuditReport) -> str:
 
 def _guarantee(report: AuditReport) -> str:
     draw = report.inputs.draw
-    styled = [a.secret for a in report.attacks if a.attack == "residual" and a.detail["leaks"]]
+    styled = [a.secret for a in report.attacks if a.about == "attribute" and a.detail.get("leaks")]
     style = (
         f", but the texts still tell the original {' and '.join(styled)}, which the bound does not count"
         if styled
@@ -71,10 +65,11 @@ def _guarantee(report: AuditReport) -> str:
 
 def _utility(report: AuditReport) -> str:
     rescaled = report.utility.rescaled
-    least = min(rescaled, key=lambda name: rescaled[name])
+    counted = [name for name in rescaled if METRICS.find(name).aggregated]
+    least = min(counted, key=lambda name: rescaled[name])
     kept = (
         f"The released texts score {report.utility.aggregate:.0%} in the mean of four measures of "
-        f"usefulness, least in {_METRICS[least]} ({rescaled[least]:.0%})"
+        f"usefulness, least in {METRICS.find(least).phrase} ({rescaled[least]:.0%})"
     )
     on_target = share_on_target(report)
     if on_target is None:

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
 from quantext_graph.audit.labelling import label_texts
-from quantext_graph.audit.utility import unit_norm
-from quantext_graph.core.arrays import Codes, Floats
+from quantext_graph.core.arrays import Codes
 from quantext_graph.experiments.baselines import Corpus
 from quantext_graph.experiments.baselines.kept import Kept
 from quantext_graph.models.chat_model import ChatModel
@@ -86,22 +84,3 @@ class ModelReader:
         asked = label_instruction(self.spec, range(len(self.spec.attributes)))
         whole = f"{self.reference.model_dump_json()}\0{asked}\0{text}"
         return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()
-
-
-class Points:
-    """(n, d) unit embeddings, each text embedded once."""
-
-    def __init__(self, embedding: Embeddings) -> None:
-        self._embedding = embedding
-        self._rows: dict[str, int] = {}
-        self._points: Floats | None = None
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
-        if new:
-            found = unit_norm(self._embedding.embed_documents(new))
-            self._rows |= {text: len(self._rows) + i for i, text in enumerate(new)}
-            self._points = found if self._points is None else np.concatenate([self._points, found])
-        assert self._points is not None
-        rows: Floats = self._points[[self._rows[text] for text in texts]]
-        return rows

@@ -12,8 +12,9 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from quantext_graph.audit.evidence import Points
 from quantext_graph.audit.utility import Reference
-from quantext_graph.experiments.attackers import ModelReader, Points, Reader, simulated_reader
+from quantext_graph.experiments.attackers import ModelReader, Reader, simulated_reader
 from quantext_graph.experiments.baselines import Corpus, Task, Writer
 from quantext_graph.experiments.baselines.kept import Kept
 from quantext_graph.experiments.baselines.model_writer import ModelWriter

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, attacked_secrets, counting_attack
-from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
-from quantext_graph.audit.quantification import quantification_attack
-from quantext_graph.audit.residual import residual_attack
-from quantext_graph.audit.utility import Utility, category_tv
+from quantext_graph.audit.attack_kinds import every_attack
+from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, attacked_secrets
+from quantext_graph.audit.evidence import Evidence, Pairs, Reading
+from quantext_graph.audit.metrics import Utility, compare
+from quantext_graph.audit.utility import category_tv
 from quantext_graph.core.arrays import Codes, combinations
+from quantext_graph.experiments.attackers import Reader
 from quantext_graph.experiments.baselines import Released
 from quantext_graph.experiments.bench import Bench, Setting
 from quantext_graph.experiments.plan import Cell
@@ -28,13 +29,24 @@ def measure(
     """Attack the release of a cell and measure its utility; `seconds` is asked when all is done."""
     spec = setting.spec.model_copy(update={"secrets": cell.secrets})
     secrets = attacked_secrets(spec, setting.private.codes, setting.auxiliary.codes)
-    readings = [(reader.name, reader.read(released.texts)) for reader in bench.readers]
-    realised = released.realised if released.realised is not None else readings[0][1]
-    attacks = [
-        *_labelling(setting, secrets, readings, bench),
-        *_mechanism_aware(cell, setting, released, secrets),
-        *_learned(setting, released, secrets, bench),
-    ]
+    readings = [_read(reader, setting, released, bench) for reader in bench.readers]
+    realised = released.realised if released.realised is not None else readings[0].codes
+    evidence = Evidence(
+        secrets=secrets,
+        attributes=[attribute.name for attribute in spec.attributes],
+        n=len(setting.private),
+        released=released.texts,
+        readings=readings,
+        auxiliary_texts=setting.auxiliary.texts,
+        auxiliary=setting.auxiliary.codes if len(setting.auxiliary) else None,
+        draw=released.draw,
+        known_labels=released.realised,
+        pairs=_pairs(setting, released),
+        embed=bench.points,
+        rng=np.random.default_rng([cell.repeat, 7]),
+    )
+    found, _ = every_attack(evidence, simulated=bench.simulate)
+    attacks = [each for attack in found for each in (attack, *_bias_taken_off(attack, secrets))]
     utility = _utility(setting, released, realised, bench)
     joint_tv = _joint_tv(setting.private.codes, released.targets)
     truths = {secret.title: secret.truth for secret in secrets}
@@ -49,16 +61,16 @@ def measure(
             repeat=cell.repeat,
             attack=attack.attack,
             attacker=attack.by,
-            truth=truths.get(attack.secret, math.nan) if attack.attack != "residual" else 1.0,
+            truth=truths[attack.secret] if attack.about == "secret" else 1.0,
             estimate=attack.estimate,
             error=attack.error,
             prior_error=attack.prior_error,
             bound_nats=_bound(guarantee.bound_nats, attack.secret),
             mechanism_nats=None if math.isinf(guarantee.mechanism_nats) else guarantee.mechanism_nats,
-            knn_precision=utility.knn_precision,
-            knn_recall=utility.knn_recall,
-            fid=utility.fid,
-            attribute_match=utility.attribute_match,
+            knn_precision=utility.values["knn_precision"],
+            knn_recall=utility.values["knn_recall"],
+            fid=utility.values["fid"],
+            attribute_match=utility.values["attribute_match"],
             aggregate=utility.aggregate,
             length_w2=utility.length_w2,
             joint_tv=joint_tv,
@@ -73,69 +85,31 @@ def measure(
 
 
 def _bound(bounds: Mapping[str, float], asked: str) -> float:
-    """The bound about a secret; about an attribute, which the residual attack asks for, the largest."""
+    """The bound about a secret; about an attribute, the largest."""
     return bounds.get(asked, max(bounds.values()))
 
 
-def _labelling(
-    setting: Setting, secrets: Sequence[AttackedSecret], readings: Sequence[tuple[str, Codes]], bench: Bench
-) -> list[Attack]:
-    """The paper's attack by every reader; where there are few texts, also with its own bias taken off."""
-    attacks = []
-    for (name, codes), reader in zip(readings, bench.readers, strict=True):
-        raw = None
-        if not bench.simulate and len(setting.private) <= MOST_READ:
-            raw = (reader.read(setting.private.texts), setting.private.codes)
-        found = counting_attack(codes, secrets, by=name, raw=raw)
-        attacks += found
-        for secret, attack in zip(secrets, found, strict=False):
-            if "corrected" in attack.detail:
-                attacks.append(secret.attacked("labelling, bias taken off", name, attack.detail["corrected"]))
-    return attacks
+def _read(reader: Reader, setting: Setting, released: Released, bench: Bench) -> Reading:
+    """What a reader says; a model, where there are few texts, also of the private ones."""
+    raw = None
+    if not bench.simulate and len(setting.private) <= MOST_READ:
+        raw = (reader.read(setting.private.texts), setting.private.codes)
+    return Reading(reader.name, reader.read(released.texts), raw)
 
 
-def _mechanism_aware(
-    cell: Cell, setting: Setting, released: Released, secrets: Sequence[AttackedSecret]
-) -> list[Attack]:
-    """Of a release that is drawn from the texts themselves, the count is the best estimate there is."""
-    draw = released.draw
-    if draw is None:
-        if released.realised is None:
-            return []
-        counted = counting_attack(released.realised, secrets, by="count")
-        return [
-            Attack("mechanism-aware", each.by, each.secret, each.estimate, each.error, each.prior_error)
-            for each in counted
-        ]
-    return mechanism_aware_attack(
-        draw.parameters,
-        draw.rule,
-        draw.choice,
-        secrets,
-        n=len(setting.private),
-        auxiliary=setting.auxiliary.codes if len(setting.auxiliary) else None,
-        rng=np.random.default_rng([cell.repeat, 7]),
-    )
-
-
-def _learned(
-    setting: Setting, released: Released, secrets: Sequence[AttackedSecret], bench: Bench
-) -> list[Attack]:
-    """Quantification, and the residual attack; of a simulation neither says anything: its texts are those
-    that the first would learn from, and are drawn without regard to the record that they stand for."""
-    if bench.simulate or not len(setting.auxiliary):
+def _bias_taken_off(attack: Attack, secrets: Sequence[AttackedSecret]) -> list[Attack]:
+    """The attack once more, with the reader's own bias taken off where it is known."""
+    if "corrected" not in attack.detail:
         return []
-    found, _ = quantification_attack(
-        bench.points(released.texts), bench.points(setting.auxiliary.texts), setting.auxiliary.codes, secrets
-    )
+    secret = next(secret for secret in secrets if secret.title == attack.secret)
+    return [secret.attacked(f"{attack.attack}, bias taken off", attack.by, attack.detail["corrected"])]
+
+
+def _pairs(setting: Setting, released: Released) -> Pairs | None:
+    """A text that was released as it was is its own target, and tells nothing beyond it."""
     if released.sources is None or released.targets is None or released.draw is None:
-        return found
-    original = setting.private.codes[list(released.sources)]
-    names = [attribute.name for attribute in setting.spec.attributes]
-    residual, _ = residual_attack(
-        released.texts, released.targets, original, names, rng=np.random.default_rng(7)
-    )
-    return [*found, *residual]
+        return None
+    return Pairs(released.texts, released.targets, setting.private.codes[list(released.sources)])
 
 
 def _utility(setting: Setting, released: Released, realised: Codes, bench: Bench) -> Utility:
@@ -144,7 +118,7 @@ def _utility(setting: Setting, released: Released, realised: Codes, bench: Bench
         said = realised[:, r][realised[:, r] != UNKNOWN].tolist()
         if said:
             tv[attribute.name] = category_tv(setting.private.codes[:, r].tolist(), said)
-    return setting.reference.compare(released.texts, bench.points(released.texts), attribute_tv=tv)
+    return compare(setting.reference, released.texts, bench.points(released.texts), attribute_tv=tv)
 
 
 def _joint_tv(private: Codes, targets: Codes | None) -> float | None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from quantext_graph.audit.attack_kinds import ATTACKS
+from quantext_graph.audit.metrics import METRICS
 from quantext_graph.experiments.baselines import Released
 from quantext_graph.experiments.bench import Bench
 from quantext_graph.experiments.measures import measure
@@ -65,7 +67,8 @@ def run_experiment(
             "attackers: none are named; name chat models that read the released texts, or give --simulate"
         )
     _make(folder)
-    outcome = Outcome(folder)
+    broken = [*ATTACKS.known().broken.values(), *METRICS.known().broken.values()]
+    outcome = Outcome(folder, left_out=broken)
     asked = [cell for cell in cells(experiment) if _can_run(cell, simulate, outcome)]
     with Bench(experiment, data, folder, simulate=simulate, progress=progress) as bench:
         bench.readers  # noqa: B018  (a model that is not there is refused before others are asked)

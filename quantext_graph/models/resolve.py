@@ -1,15 +1,15 @@
 """From a model's name in the spec to the addresses that serve it, past the privacy guard.
 
 The convention is LangChain's `provider:model`: `embedded:` (llama.cpp in this process), `ollama:`,
-`openai:` (any OpenAI-compatible address) and every provider that LangChain knows.
+`openai:` (any OpenAI-compatible address), those of other packages, and every provider that LangChain knows.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,8 @@ from quantext_graph.models.errors import ModelError, ModelUnavailable
 from quantext_graph.models.http_clients import look
 from quantext_graph.models.llamacpp_server import EmbeddedServer
 from quantext_graph.models.privacy import is_loopback, refuse_remote
+from quantext_graph.models.providers import PROVIDERS, Connection
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Models, ModelSpec
 
 OLLAMA_ADDRESS = "http://127.0.0.1:11434"
@@ -33,20 +35,11 @@ _REMOTE_SECONDS = 120.0
 _LOOK_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class Connection:
-    """The addresses of a model, whether any lies off this machine, and what to call at the end."""
-
-    endpoints: tuple[Endpoint, ...]
-    remote: bool
-    close: Callable[[], None] | None = None
-
-
 def connect(reference: ModelSpec, models: Models) -> Connection:
     """The addresses of `reference`, each asked whether it is there where that costs nothing.
 
     Raises:
-        RemoteModelRefused, ModelError, ModelUnavailable, ModelFileError: each one line.
+        RemoteModelRefused, ModelError, ModelUnavailable, ModelFileError, SpecError: each one line.
     """
     provider, _, name = reference.model.partition(":")
     if not name:
@@ -54,16 +47,36 @@ def connect(reference: ModelSpec, models: Models) -> Connection:
             f"models: {reference.model!r} is not provider:model; write for example `ollama:llama3.1:8b` or "
             "`embedded:qwen2.5-coder-1.5b`"
         )
-    if provider == "embedded":
-        return _embedded(reference, name)
-    if provider == "ollama":
-        return _ollama(reference, name, models)
-    if provider == "openai":
-        return _openai(reference, name, models)
-    return _other(reference, models)
+    if PROVIDERS.owns(provider):
+        return PROVIDERS.find(provider)(reference, name, models)
+    if provider in PROVIDERS.names():
+        return _theirs(provider, reference, name, models)
+    return _langchain(reference, models)
 
 
-def _embedded(reference: ModelSpec, name: str) -> Connection:
+def _theirs(provider: str, reference: ModelSpec, name: str, models: Models) -> Connection:
+    """By another package, which is believed that a model is on this machine only where its addresses are."""
+    try:
+        found = PROVIDERS.find(provider)(reference, name, models)
+    except QuantextError:
+        raise
+    except Exception as error:  # each has its own way to fail, and its words may quote a key
+        raise ModelError(
+            f"{reference.model}: its provider failed ({type(error).__name__}); check its settings"
+        ) from None
+    away = [e.address for e in found.endpoints if "://" in e.address and not is_loopback(e.address)]
+    remote = found.remote or bool(away)
+    if remote and not models.allow_remote:
+        for endpoint in found.endpoints:
+            endpoint.close()
+        if found.close is not None:
+            found.close()
+        refuse_remote(reference.model, away[0] if away else "its provider", allow_remote=False)
+    return replace(found, remote=remote)
+
+
+def connect_embedded(reference: ModelSpec, name: str, models: Models) -> Connection:  # noqa: ARG001
+    """A GGUF model in this process, by llama.cpp."""
     server = EmbeddedServer.shared(name, context=reference.context)
     endpoint = OpenAIEndpoint(
         server.path.name,
@@ -78,7 +91,8 @@ def _embedded(reference: ModelSpec, name: str) -> Connection:
     return Connection((endpoint,), False, server.release)
 
 
-def _ollama(reference: ModelSpec, name: str, models: Models) -> Connection:
+def connect_ollama(reference: ModelSpec, name: str, models: Models) -> Connection:
+    """A model of Ollama, at one address or several."""
     endpoints: list[Endpoint] = []
     addresses = _addresses(reference.base_url, None, OLLAMA_ADDRESS)
     remote = _guard(reference, addresses, models)
@@ -100,7 +114,8 @@ def _ollama(reference: ModelSpec, name: str, models: Models) -> Connection:
     return Connection(tuple(endpoints), remote)
 
 
-def _openai(reference: ModelSpec, name: str, models: Models) -> Connection:
+def connect_openai(reference: ModelSpec, name: str, models: Models) -> Connection:
+    """A model behind OpenAI-compatible addresses, or OpenAI's own."""
     asked = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or OPENAI_ADDRESS
     addresses = _addresses(reference.base_url, models.base_url, asked)
     remote = _guard(reference, addresses, models)
@@ -143,7 +158,8 @@ def _model_card(reference: str, name: str, address: str, found: dict[str, Any] |
     raise ModelError(_missing(reference, name, list(cards), address, "another name"))
 
 
-def _other(reference: ModelSpec, models: Models) -> Connection:
+def _langchain(reference: ModelSpec, models: Models) -> Connection:
+    """A provider that LangChain knows."""
     refuse_remote(reference.model, "its provider", allow_remote=models.allow_remote)
     given: dict[str, Any] = {"timeout": reference.timeout or _REMOTE_SECONDS, "max_retries": 0}
     if reference.base_url is not None:
@@ -180,7 +196,7 @@ def _other(reference: ModelSpec, models: Models) -> Connection:
         hint = (
             "check its settings and key"
             if known
-            else "providers: embedded, ollama, openai, or one of LangChain's"
+            else f"providers: {', '.join(PROVIDERS.names())}, or one of LangChain's"
         )
         raise ModelError(f"{reference.model}: cannot be made ({type(error).__name__}); {hint}") from None
     return Connection((LangChainEndpoint(client, address="remote", context=reference.context),), True)

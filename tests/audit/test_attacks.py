@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from quantext_graph.audit import mechanism_aware, quantification
-from quantext_graph.audit.attacks import AttackedSecret, attacked_secrets, counting_attack
-from quantext_graph.audit.labelling import label_texts, labelling_attack
+from quantext_graph.audit.attacks import AttackedSecret, attacked_secrets
+from quantext_graph.audit.counting import Labelling, counting_attack
+from quantext_graph.audit.evidence import Evidence, Pairs, Reading
+from quantext_graph.audit.inputs import AuditInputs
+from quantext_graph.audit.labelling import label_texts, read_release
 from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
 from quantext_graph.audit.quantification import quantification_attack
 from quantext_graph.audit.residual import residual_attack
@@ -31,6 +34,10 @@ def rng():
 
 def secret(truth, guess=0.5):
     return AttackedSecret("likes", corpus.FAVOR, truth, guess)
+
+
+def labelled(reading, truth):
+    return Evidence(secrets=[secret(truth)], attributes=["Topic", "Stance"], n=1, readings=[reading])
 
 
 class Reader:
@@ -77,7 +84,7 @@ def test_unlabelled_records_are_not_counted_and_an_unlabelled_secret_is_not_atta
 
 def test_a_raw_release_is_caught_by_counting_perfect_labels(rng):
     labels = corpus.codes(500, 0.8, rng)
-    (attack,) = counting_attack(labels, [secret(0.8)], by="perfect")
+    (attack,) = counting_attack(Reading("perfect", labels), [secret(0.8)])
     assert attack.error < 0.01
     assert attack.prior_error == pytest.approx(0.3)
     assert attack.relative_error < 0.04
@@ -87,10 +94,9 @@ def test_the_labelling_attack_asks_once_a_text_and_reports_the_labellers_own_bia
     private, released = corpus.codes(60, 0.8, rng), corpus.codes(50, 0.4, rng)
     reader = Reader(wrong=lambda text: "tea" in text)
     texts = corpus.write(private, rng), corpus.write(released, rng)
-    attacks, read = labelling_attack(
-        reader, texts[1], texts[0], private, corpus.spec(), [secret(0.8)], rng=rng
-    )
-    (attack,) = attacks
+    reading = read_release(reader, AuditInputs(texts[0], private, texts[1]), corpus.spec(), rng=rng)
+    (attack,), _ = Labelling().make(labelled(reading, 0.8))
+    read = reading.codes
     assert reader.calls == 110
     right = released[:, 0] != 0
     assert (read[right] == released[right]).all()
@@ -103,11 +109,12 @@ def test_the_labelling_attack_asks_once_a_text_and_reports_the_labellers_own_bia
 def test_a_model_that_never_answers_gives_no_estimate(rng):
     labels = corpus.codes(20, 0.5, rng)
     texts = corpus.write(labels, rng)
-    attacks, read = labelling_attack(
-        Reader(outcome=Outcome.REFUSED), texts, texts, labels, corpus.spec(), [secret(0.5)]
-    )
+    reader = Reader(outcome=Outcome.REFUSED)
+    reading = read_release(reader, AuditInputs(texts, labels, texts), corpus.spec(), rng=rng)
+    attacks, (skip,) = Labelling().make(labelled(reading, 0.5))
     assert attacks == []
-    assert (read == -1).all()
+    assert skip.reason == "stub:reader labelled no text"
+    assert (reading.codes == -1).all()
 
 
 def test_labels_come_in_the_order_of_the_texts(rng):
@@ -180,7 +187,7 @@ def test_the_residual_attack_finds_planted_style(share_kept, rng):
         text + (" forsooth" if stance == 0 and rng.random() < 0.5 else "")
         for text, stance in zip(texts, original[:, 1], strict=True)
     ]
-    topic, stance = residual_attack(styled, targets, original, ["Topic", "Stance"], rng=rng)[0]
+    topic, stance = residual_attack(Pairs(styled, targets, original), ["Topic", "Stance"], rng=rng)[0]
     assert stance.detail["leaks"]
     assert stance.estimate > stance.detail["base_rate"] + 0.01
     assert not topic.detail["leaks"]
@@ -193,7 +200,7 @@ def test_the_residual_attack_finds_nothing_in_texts_that_follow_the_target(share
         rng = np.random.default_rng(seed)
         original = corpus.codes(300, 0.5, rng)
         targets, texts = released_for(original, share_kept, rng)
-        attacks, _ = residual_attack(texts, targets, original, ["Topic", "Stance"], rng=rng)
+        attacks, _ = residual_attack(Pairs(texts, targets, original), ["Topic", "Stance"], rng=rng)
         found += sum(attack.detail["leaks"] for attack in attacks)
     assert found <= 2  # of 20, each with a chance of 2.5 % at most
 
@@ -203,18 +210,20 @@ def test_the_residual_attack_answers_on_constant_rare_and_few_labels(rng):
     original[0, 1] = 1
     targets, texts = released_for(original, 0.5, rng)
     texts[:5] = ["", " ", "\n", "🙂", "–"]
-    attacks, _ = residual_attack(texts, targets, original, ["Topic", "Stance"], rng=rng)
+    attacks, _ = residual_attack(Pairs(texts, targets, original), ["Topic", "Stance"], rng=rng)
     assert np.isfinite([[a.estimate, a.error, a.prior_error, *a.detail["interval"]] for a in attacks]).all()
     original[:, 1] = 0
-    (_, stance), _ = residual_attack(texts, targets, original, ["Topic", "Stance"], rng=rng)
+    (_, stance), _ = residual_attack(Pairs(texts, targets, original), ["Topic", "Stance"], rng=rng)
     assert (stance.estimate, stance.detail["base_rate"]) == (1.0, 1.0)
-    _, skipped = residual_attack(texts[:9], targets[:9], original[:9], ["Topic", "Stance"], rng=rng)
+    _, skipped = residual_attack(Pairs(texts[:9], targets[:9], original[:9]), ["Topic", "Stance"], rng=rng)
     assert len(skipped) == 2
 
 
 def test_equal_texts_tell_nothing(rng):
     original = corpus.codes(100, 0.5, rng)
-    attacks, _ = residual_attack(["same"] * 100, original[::-1], original, ["Topic", "Stance"], rng=rng)
+    attacks, _ = residual_attack(
+        Pairs(["same"] * 100, original[::-1], original), ["Topic", "Stance"], rng=rng
+    )
     assert not any(attack.detail["leaks"] for attack in attacks)
 
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quantext_graph.audit import utility
+from quantext_graph.audit.metrics import FrechetDistance, compare
 from quantext_graph.audit.utility import (
-    Utility,
+    Reference,
     category_tv,
     frechet_distance,
     knn_precision_recall,
@@ -116,10 +117,23 @@ def test_one_text_has_an_answer():
 
 
 def test_the_aggregate_is_the_mean_of_the_four_rescaled():
-    value = Utility(0.9, 0.5, 0.4, 2.0, 10.0, {"Stance": 0.1, "Target": 0.3}, {"Stance": 0.2, "Target": 0.4})
-    assert value.attribute_match == pytest.approx((0.8 + 0.9 + 0.7) / 3)
-    assert value.rescaled["fid"] == pytest.approx(0.8)
-    assert value.aggregate == pytest.approx((0.9 + 0.5 + 0.8 + 0.8) / 4)
+    rng = np.random.default_rng(4)
+    texts, points = ["ten"] * 10, rng.normal(size=(2, 10, 4))
+    value = compare(
+        Reference(texts, points[0]),
+        ["two words"] * 10,
+        points[1],
+        attribute_tv={"Stance": 0.1, "Target": 0.3},
+    )
+    assert value.length_w2 == 1
+    assert value.values["attribute_match"] == pytest.approx((0 + 0.9 + 0.7) / 3)
+    assert value.rescaled["fid"] == pytest.approx(1 - value.values["fid"] / 2)
+    assert list(value.rescaled) == ["knn_precision", "knn_recall", "fid", "attribute_match"]
+    assert value.aggregate == pytest.approx(np.mean(list(value.rescaled.values())))
+
+
+def test_rescaled_metrics_lie_between_nothing_and_all():
+    assert [FrechetDistance().rescaled(value) for value in (0, 0.4, 3)] == [1, pytest.approx(0.8), 0]
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from quantext_graph.audit.attacks import attacked_secrets, counting_attack
+from quantext_graph.audit.attacks import attacked_secrets
+from quantext_graph.audit.counting import counting_attack
+from quantext_graph.audit.evidence import Pairs, Reading
 from quantext_graph.audit.mechanism_aware import mechanism_aware_attack
+from quantext_graph.audit.metrics import compare
 from quantext_graph.audit.quantification import quantification_attack
 from quantext_graph.audit.residual import residual_attack
-from quantext_graph.audit.utility import category_tv, compare
+from quantext_graph.audit.utility import Reference, category_tv
 from quantext_graph.core.quantize import quantize
 from quantext_graph.core.rules import MechanismParameters
 from quantext_graph.models.embeddings import WordLlamaEmbeddings
@@ -61,9 +64,10 @@ def one_repeat(texts, codes, points, spec, rng):
                 mechanism, codes[private], codes[public], spec, secrets, rng
             )
             chosen = carrying(targets, codes, pool, rng)
-            found, _ = residual_attack([texts[i] for i in chosen], targets, codes[private], NAMES, rng=rng)
+            pairs = Pairs([texts[i] for i in chosen], targets, codes[private])
+            found, _ = residual_attack(pairs, NAMES, rng=rng)
             gain = [100 * (each.estimate - each.detail["base_rate"]) for each in found]
-        counted = counting_attack(codes[chosen], secrets, by="columns")
+        counted = counting_attack(Reading("columns", codes[chosen]), secrets)
         # By a classifier on the texts, and by one that reads the label columns: what perfect labels give.
         learned = [
             attack
@@ -73,11 +77,8 @@ def one_repeat(texts, codes, points, spec, rng):
         tv = {
             a: category_tv(codes[private, r].tolist(), codes[chosen, r].tolist()) for r, a in enumerate(NAMES)
         }
-        utility = compare(
-            [texts[i] for i in private], [texts[i] for i in chosen], points[private], points[chosen],
-            attribute_tv=tv,
-        )  # fmt: skip
-        metrics = [utility.knn_precision, utility.knn_recall, utility.fid, utility.attribute_match]
+        reference = Reference([texts[i] for i in private], points[private])
+        utility = compare(reference, [texts[i] for i in chosen], points[chosen], attribute_tv=tv)
         aware = attacks or counted  # a release that is drawn from the texts themselves is its own estimate
         rows[name] = [
             [
@@ -86,7 +87,7 @@ def one_repeat(texts, codes, points, spec, rng):
                 aware[s].prior_error,
                 *(each.error for each in learned if each.secret == secret.title),
                 max(gain),
-                *metrics,
+                *utility.values.values(),
                 utility.aggregate,
             ]
             for s, secret in enumerate(secrets)

@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pytest
 import yaml
-from audit_corpus import STANCES, TOPICS, codes, write
+from experiments_corpus import write_experiment
 from releases import ATTRIBUTES, obedient, write_data
 
 from quantext_graph.apps.cli.main import main
@@ -46,35 +45,11 @@ def shell(monkeypatch, capfd):
 @pytest.fixture
 def file(tmp_path):
     """An experiment on 500 invented texts."""
-    rng = np.random.default_rng(1)
-    labels = codes(500, 0.4, rng)
-    with (tmp_path / "texts.csv").open("w", newline="") as out:
-        rows = csv.writer(out)
-        rows.writerow(["text", "Topic", "Stance"])
-        for i, (text, (topic, stance)) in enumerate(zip(write(labels, rng), labels, strict=True)):
-            rows.writerow([f"{text} {i}", TOPICS[topic], STANCES[stance]])
     return written(tmp_path)
 
 
 def written(folder: Path, **changed) -> Path:
-    raw = {
-        "data": {"path": "texts.csv"},
-        "attributes": [
-            {"name": "Topic", "categories": list(TOPICS), "column": "Topic"},
-            {"name": "Stance", "categories": list(STANCES), "column": "Stance"},
-        ],
-        "secrets": [
-            {"name": "likes", "where": {"Stance": "like"}},
-            {"name": "tea", "where": {"Topic": "tea"}},
-        ],
-        "split": {"private": 200, "auxiliary": 150},
-        "repeats": 2,
-        "methods": METHODS,
-        **changed,
-    }
-    path = folder / "compare.yaml"
-    path.write_text(yaml.safe_dump(raw))
-    return path
+    return write_experiment(folder, **{"methods": METHODS, **changed})
 
 
 def table(folder: Path, name: str = "results.csv") -> list[dict[str, str]]:

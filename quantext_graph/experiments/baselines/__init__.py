@@ -1,13 +1,12 @@
 """What QuanText is compared with, behind one interface; a new method is one file.
 
-A method is a class that satisfies `Method`: one of those named here, or any other by `module:Class`.
+A method is a class derived from `Method`: one of those named here, one that another package registers in
+the group `quantext_graph.baselines`, or any other by `module:Class`.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
-from types import MappingProxyType
+from importlib.metadata import EntryPoint
 
 from quantext_graph.experiments.baselines.method import (
     Corpus,
@@ -19,20 +18,23 @@ from quantext_graph.experiments.baselines.method import (
     Written,
 )
 from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.registry import Registry, derived_from
 
 __all__ = ["METHODS", "Corpus", "Guarantee", "Method", "Released", "Task", "Writer", "Written", "find_method"]
 
-METHODS = MappingProxyType(
+METHODS: Registry[type[Method]] = Registry(
+    "method",
+    "quantext_graph.baselines",
     {
-        "raw": "quantext_graph.experiments.baselines.raw:Raw",
-        "random_half": "quantext_graph.experiments.baselines.random_half:RandomHalf",
-        "per_component": "quantext_graph.experiments.baselines.quantext:PerComponent",
-        "joint": "quantext_graph.experiments.baselines.quantext:Joint",
-        "private_evolution": "quantext_graph.experiments.baselines.private_evolution:PrivateEvolution",
-        "dp_finetuning": "quantext_graph.experiments.baselines.dp_finetuning:DPFineTuning",
-    }
+        "raw": f"{__name__}.raw:Raw",
+        "random_half": f"{__name__}.random_half:RandomHalf",
+        "per_component": f"{__name__}.quantext:PerComponent",
+        "joint": f"{__name__}.quantext:Joint",
+        "private_evolution": f"{__name__}.private_evolution:PrivateEvolution",
+        "dp_finetuning": f"{__name__}.dp_finetuning:DPFineTuning",
+    },
+    derived_from(Method),
 )
-"""Where each method that comes with the package is."""
 
 
 def find_method(name: str) -> type[Method]:
@@ -41,18 +43,14 @@ def find_method(name: str) -> type[Method]:
     Raises:
         QuantextError: where there is none.
     """
-    place = METHODS.get(name, name)
-    module, _, attribute = place.partition(":")
-    if not attribute:
-        near = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(METHODS)}, or module:Class"
-        raise QuantextError(f"no method is called {name!r}; {hint}")
+    if ":" not in name:
+        return METHODS.find(name)
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        found = EntryPoint(name, name, METHODS.group).load()
     except (ImportError, AttributeError):
-        raise QuantextError(f"{place}: there is no such class; check the module and its name") from None
+        raise QuantextError(f"{name}: there is no such class; check the module and its name") from None
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise QuantextError(
-            f"{place}: not a method; derive it from quantext_graph.experiments.baselines.Method"
+            f"{name}: not a method; derive it from quantext_graph.experiments.baselines.Method"
         )
     return found

@@ -193,7 +193,7 @@ def test_where_no_public_text_carries_the_target_one_that_misses_least_does():
 def test_a_method_of_ones_own_is_found_by_its_place(monkeypatch):
     monkeypatch.setitem(sys.modules, "my_methods", sys.modules[__name__])
     assert find_method("my_methods:Echo") is Echo
-    assert all(issubclass(find_method(name), Method) for name in METHODS)
+    assert all(issubclass(find_method(name), Method) for name in METHODS.names())
 
 
 @pytest.mark.parametrize(
