@@ -13,6 +13,7 @@ from pathlib import Path
 
 import audit_corpus as corpus
 import numpy as np
+import pandas as pd
 import pytest
 from experiments_corpus import write_experiment
 from langchain_core.messages import HumanMessage
@@ -116,8 +117,11 @@ def test_a_baseline_and_a_metric_take_part_in_an_experiment(tmp_path):
     path = write_experiment(tmp_path, methods=["raw", "uniform"], repeats=1)
     told = run_and_report(load_experiment(path), tmp_path / "out", simulate=True)
     assert not told.failed
-    lines = (tmp_path / "out" / "results.csv").read_text().splitlines()
-    assert any(",uniform labels," in line and "nothing private is used" in line for line in lines)
+    rows = pd.read_csv(tmp_path / "out" / "results.csv")
+    uniform = rows[rows["method"] == "uniform labels"]
+    assert set(uniform["guarantee"]) == {"nothing private is used"}
+    assert set(uniform["mechanism_nats"]) == {0}
+    assert (rows[rows["method"] == "raw release"]["vocabulary"] == 1).all()
 
 
 @pytest.mark.usefixtures("acme")

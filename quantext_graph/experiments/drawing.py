@@ -1,234 +1,124 @@
-"""How the figures of an experiment are drawn: panels, one style a method, curves with error bars, legends."""
+"""What the figures of an experiment share: curves with error bars, names of points, legends, headlines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from quantext_graph.experiments.results import Result
-from quantext_graph.experiments.tables import Mean, Point, points
+from quantext_graph.mechanism.figure_style import MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
-    from matplotlib.transforms import Bbox
+    from matplotlib.text import Text
+    from pandas import DataFrame
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, which colour-blind readers tell apart; one colour and marker a method."""
-
-MARKERS = "osD^vPX"
 UTILITY = "utility (aggregate, 0 to 1)"
 ERROR = "attack error |estimate − true share|"
-SHORT = {"ratio": "γ/k", "nats": "nats", "epsilon": "ε", "sigma": "σ", "noise": "noise"}
+SHORT = {"ratio": "γ/k", "epsilon": "ε", "sigma": "σ"}
+BARS = {"se": "standard error", "sd": "standard deviation", "interval": "90 % interval over repeats"}
 
-HorizontalAlignment = Literal["left", "center", "right"]
-Style = tuple[str, str]
-Reading = Callable[[Point], Mean]
+Mark = dict[str, Any]
+Place = tuple[int, int, Literal["left", "right"]]
 
 
-def panels(
-    rows: int, columns: int, size: tuple[float, float], *, widths: Sequence[float] | None = None
-) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of `size` inches and its panels, row by row."""
+def panels(rows: int, columns: int, size: tuple[float, float], **layout: Any) -> tuple[Figure, Any]:
+    """A figure of `size` inches and its panels, an array (rows, columns)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
-    for panel in grid.flat:
-        panel.grid(visible=True, color="0.9")
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
-    return figure, [list(row) for row in grid]
-
-
-def styles(found: Iterable[Point]) -> dict[str, Style]:
-    """Colour and marker of each method."""
-    methods = dict.fromkeys(point.method for point in found)
-    return {
-        method: (COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)])
-        for number, method in enumerate(methods)
-    }
+    figure = Figure(figsize=size)
+    return figure, figure.subplots(rows, columns, squeeze=False, **layout)
 
 
 def curve(
-    panel: Axes,
-    xs: Sequence[Mean | float],
-    ys: Sequence[Mean],
-    style: Style,
-    *,
-    line: str = "-",
-    label: str = "",
-    deviation: bool = False,
+    panel: Axes, points: DataFrame, x: str, y: str, mark: Mark, *, bars: str = "se", **options: Any
 ) -> None:
-    """Means joined by a line, with the standard error to either side, or the standard deviation."""
-    colour, marker = style
-    across = [x for x in xs if isinstance(x, Mean)]
-    panel.errorbar(
-        [x.mean if isinstance(x, Mean) else x for x in xs],
-        [y.mean for y in ys],
-        xerr=_bars(across, deviation) if across else None,
-        yerr=_bars(ys, deviation),
-        color=colour,
-        marker=marker,
-        markersize=5,
-        capsize=2.5,
-        linewidth=1.3,
-        elinewidth=0.8,
-        linestyle=line,
-        label=label or None,
-    )
+    """The columns `x` and `y` of `points` joined by a line, with `bars` where there are columns of them."""
+    reach = {f"{side}err": points.get(f"{name}_{bars}") for side, name in (("x", x), ("y", y))}
+    panel.errorbar(points[x], points[y], **reach, elinewidth=0.8, **mark, **options)
 
 
-def _bars(means: Sequence[Mean], deviation: bool) -> list[float] | None:
-    """None where there is one repeat."""
-    bars = [m.sd if deviation else m.se for m in means]
-    return None if any(np.isnan(bars)) else bars
+def name_ends(panel: Axes, points: DataFrame, x: str, y: str, mark: Mark) -> None:
+    """Write the budgets of the first and the last point of a curve beside them."""
+    from matplotlib.patheffects import withStroke
+
+    halo = withStroke(linewidth=2.5, foreground="white")
+    for _, point in points.iloc[[0, -1][: len(points)]].iterrows():
+        if point["budget"]:
+            panel.annotate(
+                budget_name(point["budget"]),
+                (point[x], point[y]),
+                xytext=(0, 0),  # `part_names` has the last word
+                textcoords="offset points",
+                color=mark["color"],
+                fontsize=8,
+                path_effects=[halo],
+                zorder=5,
+            )
 
 
-@dataclass(frozen=True)
-class Name:
-    """What a point of a panel is called; "" where it is only in the way of other names."""
-
-    panel: Axes
-    place: tuple[float, float]
-    text: str
-    colour: str
-
-
-def ends(
-    panel: Axes, xs: Sequence[Mean], ys: Sequence[Mean], texts: Sequence[str], colour: str
-) -> list[Name]:
-    """The points of a curve, of which the first and the last have their names."""
-    named = {0, len(xs) - 1}
-    places = [(x.mean, y.mean) for x, y in zip(xs, ys, strict=True)]
-    return [Name(panel, place, texts[i] if i in named else "", colour) for i, place in enumerate(places)]
-
-
-_ASIDE: tuple[tuple[int, int, HorizontalAlignment], ...] = (
+PLACES: Sequence[Place] = (
     *((6, 5, "left"), (-6, 5, "right"), (6, -13, "left"), (-6, -13, "right")),
     *((6, 17, "left"), (-6, 17, "right"), (6, -25, "left"), (-6, -25, "right"), (16, -4, "left")),
 )
-"""Where a name may stand: points right of and above its place, and how it is aligned."""
+"""Where a name may stand: points right of and above its point, and how it is aligned."""
 
 
-def write_names(figure: Figure, names: Sequence[Name]) -> None:
-    """Write each name beside its point, where it meets fewest other names and points: none, if it can."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=2.5, foreground="white")]
-    figure.draw_without_rendering()  # the layout is known from here on
-    taken = [_around(name) for name in names]
-    for name in (name for name in names if name.text):
-        written = []
-        for dx, dy, side in _ASIDE:
-            note = name.panel.annotate(
-                name.text,
-                name.place,
-                xytext=(dx, dy),
-                textcoords="offset points",
-                ha=side,
-                color=name.colour,
-                fontsize=8,
-                path_effects=halo,
-                zorder=5,
-            )
-            box = note.get_window_extent()
-            written.append((sum(box.overlaps(other) for other in taken), note, box))
-            if written[-1][0] == 0:
-                break
-        _, best, box = min(written, key=lambda each: each[0])
-        for _, note, _ in written:
-            if note is not best:
-                note.remove()
-        taken.append(box)
-
-
-def _around(name: Name) -> Bbox:
-    """The box of a point's marker on the page."""
+def part_names(figure: Figure) -> None:
+    """Move each name of a point to where it meets fewest other names and points: none, if it can."""
     from matplotlib.transforms import Bbox
 
-    x, y = name.panel.transData.transform(name.place)
-    return Bbox([[x - 4, y - 4], [x + 4, y + 4]])
+    figure.draw_without_rendering()  # the layout is known from here on
+    taken = [
+        Bbox.from_bounds(x - 4, y - 4, 8, 8)
+        for panel in figure.axes
+        for line in panel.lines
+        if line.get_marker() in [*MARKERS]
+        for x, y in line.get_transform().transform(line.get_xydata())
+    ]
+    for note in (note for panel in figure.axes for note in panel.texts):
+        best = min(PLACES, key=partial(_met, note, taken))
+        _met(note, taken, best)
+        taken.append(note.get_window_extent())
+
+
+def _met(note: Text, taken: Sequence[Any], place: Place) -> int:
+    """Put the name there; how many others it meets."""
+    note.set(x=place[0], y=place[1], ha=place[2])
+    return int(note.get_window_extent().count_overlaps(taken))
 
 
 def budget_name(budget: str) -> str:
     """A budget as a figure says it: γ/k = 4, ε = 1."""
-    pairs = [part.split("=") for part in budget.split()]
-    if [key for key, _ in pairs] == ["gamma", "k"]:
-        return f"{pairs[0][1]}/{pairs[1][1]}"
-    return ", ".join(
-        f"{value} nats" if key == "nats" else f"{SHORT.get(key, key)} = {value}" for key, value in pairs
-    )
-
-
-def legend(figure: Figure, found: dict[str, Style], *, guess: bool = False) -> None:
-    """Name the methods below the panels; `guess` adds the dotted line."""
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=method)
-        for method, (colour, marker) in found.items()
-    ]
-    if guess:
-        handles.append(Line2D([], [], color="0.45", linestyle=":", label="guess without the release"))
-    plain(figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9))
-
-
-def panel_legend(figure: Figure, panel: Axes) -> None:
-    """The panel's own labels, each once, below it."""
-    handles, labels = panel.get_legend_handles_labels()
-    first = {label: handle for handle, label in reversed(list(zip(handles, labels, strict=True)))}
-    names = sorted(first, key=labels.index)
-    plain(
-        figure.legend(
-            [first[name] for name in names],
-            names,
-            loc="outside lower center",
-            ncols=2,
-            frameon=False,
-            fontsize=9,
-        )
-    )
-
-
-def plain(drawn: Legend) -> None:
-    for text in drawn.get_texts():
-        text.set_parse_math(False)  # a category may be called "$5 to $10"
-
-
-STANDARD_ERROR, DEVIATION, INTERVAL = "standard error", "standard deviation", "90 % interval over repeats"
-
-
-def headline(figure: Figure, title: str, results: Sequence[Result], bars: str = STANDARD_ERROR) -> None:
-    """What is seen, of how many texts and repeats, simulated or written by models."""
-    first = results[0]
-    how = "simulated perfect rewriter" if first.texts == "simulation" else "real models"
-    repeats = len({row.repeat for row in results})
-    told = f"{how}, n = {first.n:,}, " + (f"{repeats} repeats; bars: {bars}" if repeats > 1 else "1 repeat")
-    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12, parse_math=False)
-    figure.text(0.01, 0.985, f"\n{told}", ha="left", va="top", fontsize=9, color="0.35")
-
-
-def without_corrected(results: Iterable[Result]) -> list[Point]:
-    """The points of the attacks that a figure shows."""
-    return [p for p in points(results) if p.attack in ("labelling", "mechanism-aware")]
+    parts = dict(part.split("=") for part in budget.split())
+    if list(parts) == ["gamma", "k"]:
+        return f"{parts['gamma']}/{parts['k']}"
+    said = (f"{v} nats" if key == "nats" else f"{SHORT.get(key, key)} = {v}" for key, v in parts.items())
+    return ", ".join(said)
 
 
 def attack_name(attack: str, attacker: str) -> str:
     return f"{attack}: {attacker}" if attacker else attack
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write PNG and SVG; returns the PNG."""
-    figure.savefig(path.with_suffix(".svg"))
-    figure.savefig(path.with_suffix(".png"), dpi=150)
-    return path.with_suffix(".png")
+def legend(figure: Figure, panel: Axes, marked: dict[str, Mark], *, guess: bool = False) -> None:
+    """Name the methods below the panels; `guess` adds the dotted line."""
+    handles = [panel.plot([], [], label=method, **mark)[0] for method, mark in marked.items()]
+    if guess:
+        handles += panel.plot([], [], color="0.45", linestyle=":", label="guess without the release")
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+
+
+def headline(figure: Figure, title: str, rows: DataFrame, bars: str = "se") -> None:
+    """What is seen, of how many texts and repeats, simulated or written by models."""
+    first, repeats = rows.iloc[0], rows["repeat"].nunique()
+    how = "simulated perfect rewriter" if first["texts"] == "simulation" else "real models"
+    told = f"{how}, n = {first['n']:,}, "
+    told += f"{repeats} repeats; bars: {BARS[bars]}" if repeats > 1 else "1 repeat"
+    figure.suptitle(f"{title}\n", x=0.01, ha="left", fontsize=12)
+    figure.text(0.01, 0.985, f"\n{told}", ha="left", va="top", fontsize=9, color="0.35")
 
 
 def slug(title: str) -> str:

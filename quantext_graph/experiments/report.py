@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quantext_graph.experiments.figures import draw_figures
 from quantext_graph.experiments.plan import Experiment
-from quantext_graph.experiments.results import Result
+from quantext_graph.experiments.results import Result, tidy
 from quantext_graph.experiments.runner import Progress, run_experiment
 from quantext_graph.experiments.tables import overview, write_tables
 from quantext_graph.spec.errors import QuantextError
@@ -39,17 +39,18 @@ def run_and_report(
     warnings += [f"{f.method} {f.budget}: {f.reason}".replace(" :", ":") for f in outcome.failures]
     if not outcome.results:
         raise QuantextError(f"{folder}: no method gave a result; " + "; ".join(warnings))
-    write_tables(outcome.results, folder)
+    found = tidy(outcome.results)
+    write_tables(found, folder)
     lines = list(_promises(outcome.results))
     lines += [f"Results: {folder / 'results.csv'} ({'simulated rewriter' if simulate else 'real models'})"]
     try:
-        drawn = draw_figures(outcome.results, folder / "figures")
+        drawn = draw_figures(found, folder / "figures")
         lines.append(f"Figures: {len(drawn)} in {folder / 'figures'}, as PNG and SVG")
     except QuantextError as error:
         warnings.append(str(error))
     if outcome.reused:
         lines.append(f"{outcome.reused} releases were there already")
-    return Report(list(overview(outcome.results)), warnings, lines, bool(outcome.failures))
+    return Report(list(overview(found)), warnings, lines, bool(outcome.failures))
 
 
 def _promises(results: Sequence[Result]) -> Iterator[str]:

@@ -1,12 +1,16 @@
-"""The tidy table of an experiment: one row for each release, secret and attack."""
+"""What an experiment found: one row for each release, secret and attack, and the tidy table of them."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from quantext_graph.spec.errors import QuantextError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -14,8 +18,9 @@ class Result:
     """One attack on one release.
 
     `texts` is "simulation" or "models". `error` and `prior_error` are |estimate − truth| with the release
-    and of a guess without it. `mechanism_nats` is what the method limits the leakage to, empty where it
-    does not, `bound_nats` the same capped at log|G|. The utility metrics are of the whole release.
+    and of a guess without it. `mechanism_nats` is what the method limits the leakage to, None where it
+    does not, `bound_nats` the same capped at log|G|. `metrics` are the raw values, by name, for the whole
+    release, `aggregate` the paper's four in one.
     """
 
     texts: str
@@ -32,10 +37,7 @@ class Result:
     prior_error: float
     bound_nats: float
     mechanism_nats: float | None
-    knn_precision: float
-    knn_recall: float
-    fid: float
-    attribute_match: float
+    metrics: Mapping[str, float]
     aggregate: float
     length_w2: float
     joint_tv: float | None
@@ -58,19 +60,30 @@ class Result:
         return self.method, self.budget
 
 
-def write_results(results: Iterable[Result], path: Path) -> None:
-    """Write `results.csv`; what is not known is an empty cell."""
-    names = [field.name for field in fields(Result)]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.DictWriter(file, names)
-        rows.writeheader()
-        for result in results:
-            values = result.to_json().items()
-            rows.writerow({key: f"{v:.6g}" if isinstance(v, float) else v for key, v in values})
+def need_pandas() -> None:
+    """Refuse an experiment whose tables could not be made.
+
+    Raises:
+        QuantextError: where pandas is missing.
+    """
+    if find_spec("pandas") is None:
+        raise QuantextError("experiments need pandas; pip install 'quantext-graph[experiment]'")
 
 
-def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
+def tidy(results: Iterable[Result]) -> DataFrame:
+    """One row a result, the metrics as columns of their own; what is not known is NaN.
+
+    Raises:
+        QuantextError: where pandas is missing.
+    """
+    need_pandas()
+    from pandas import DataFrame
+
+    rows = []
+    for result in results:
+        row: dict[str, Any] = {}
+        for name, value in result.to_json().items():
+            row |= value if name == "metrics" else {name: value}
+        rows.append(row)
+    unknown = dict.fromkeys(("mechanism_nats", "joint_tv"), float)  # a column of None alone would be none
+    return DataFrame(rows).astype(unknown if rows else {})

@@ -20,13 +20,13 @@ from quantext_graph.experiments.baselines import Released
 from quantext_graph.experiments.bench import Bench
 from quantext_graph.experiments.measures import measure
 from quantext_graph.experiments.plan import Cell, Experiment, cells
-from quantext_graph.experiments.results import Result, write_results
+from quantext_graph.experiments.results import Result, need_pandas, tidy
 from quantext_graph.experiments.splits import Data
 from quantext_graph.spec.errors import QuantextError
 
 Progress = Callable[[dict[str, Any]], None]
 
-VERSION = 2
+VERSION = 3
 """Of what a cell keeps; another version is computed anew."""
 
 
@@ -61,6 +61,7 @@ def run_experiment(
     Raises:
         QuantextError: data that cannot be used, no attacker, or one that cannot be had.
     """
+    need_pandas()
     data = Data.read(experiment)
     if not simulate and not experiment.attackers:
         raise QuantextError(
@@ -81,7 +82,7 @@ def run_experiment(
             outcome.reused += kept is not None
             outcome.results += kept if kept is not None else _run(cell, bench, place, work, outcome)
     progress({"stage": "experiment", "done": len(asked), "total": len(asked)})
-    write_results(outcome.results, folder / "results.csv")
+    tidy(outcome.results).to_csv(folder / "results.csv", index=False, float_format="%.6g")
     return outcome
 
 

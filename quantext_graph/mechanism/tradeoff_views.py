@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from quantext_graph.mechanism.figure_style import marks, need_matplotlib, styled
 from quantext_graph.mechanism.tradeoff import TradeoffPoint
 from quantext_graph.spec.errors import QuantextError
 
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#CC79A7", "#000000")
-"""Okabe and Ito's palette, which colour-blind readers tell apart; one colour a rule and pool."""
-
-MARKERS = "osD^vX"
-LineStyle = Literal["-", "--", ":", "-."]
-LINES: tuple[LineStyle, ...] = ("-", "--", ":", "-.")
+LINES = ("-", "--", ":", "-.")
 """One line style a secret."""
 
 LONGEST_TITLE = 60
@@ -40,8 +36,7 @@ def check_plot_path(path: Path) -> None:
         raise QuantextError(f"{path}: the picture's name ends in {', '.join(FORMATS)}")
     if not path.parent.is_dir():
         raise QuantextError(f"{path}: there is no folder {path.parent}; make it, or name another")
-    if find_spec("matplotlib") is None:
-        raise QuantextError("a picture needs matplotlib; pip install 'quantext-graph[plot]'")
+    need_matplotlib()
 
 
 def plot_tradeoff(points: Sequence[TradeoffPoint], path: Path) -> None:
@@ -53,12 +48,10 @@ def plot_tradeoff(points: Sequence[TradeoffPoint], path: Path) -> None:
         QuantextError: as `check_plot_path`, or where the file cannot be written.
     """
     check_plot_path(path)
-    from matplotlib import style
-
-    with style.context("default"):  # what the process has set may not fit the panels
+    with styled():
         figure = draw_tradeoff(points)
         try:
-            figure.savefig(path, dpi=150)
+            figure.savefig(path)
         except OSError as error:
             raise QuantextError(f"{path}: cannot be written ({error.strerror})") from None
 
@@ -66,27 +59,22 @@ def plot_tradeoff(points: Sequence[TradeoffPoint], path: Path) -> None:
 def draw_tradeoff(points: Sequence[TradeoffPoint]) -> Figure:
     """The figure itself; `points` are those of `tradeoff`, at least one."""
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
     titles = list(points[0].expected_error)
-    figure = Figure(figsize=(11, 5) if titles else (7, 5), layout="constrained")
-    axes = figure.subplots(1, 2 if titles else 1, squeeze=False)[0]
-    _panel(axes[0], points, [point.expected_tv for point in points], "-")
-    axes[0].set_title("Distance of the release: lower is nearer", loc="left")
-    axes[0].set_ylabel("expected TV from the private joint")
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=rule)
-        for rule, (colour, marker) in _styles(points).items()
-    ]
-    for number, title in enumerate(titles):
-        line = LINES[number % len(LINES)]
-        _panel(axes[1], points, [point.expected_error[title] for point in points], line)
-        axes[1].set_title("Error on the secret: higher hides better", loc="left")
-        axes[1].set_ylabel("expected |released share − true share|")
-        handles.append(Line2D([], [], color="0.3", linestyle=line, label=f"secret: {_shortened(title)}"))
-    legend = figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
-    for text in legend.get_texts():
-        text.set_parse_math(False)  # a category may be called "$5 to $10"
+    figure = Figure(figsize=(11, 5) if titles else (7, 5))
+    distance, *rest = figure.subplots(1, 2 if titles else 1, squeeze=False)[0]
+    distance.set_title("Distance of the release: lower is nearer")
+    distance.set_ylabel("expected TV from the private joint")
+    _curves(distance, points, [point.expected_tv for point in points], "-", named=True)
+    for error in rest:
+        error.set_title("Error on the secret: higher hides better")
+        error.set_ylabel("expected |released share − true share|")
+        for title, line in zip(titles, cycle(LINES), strict=False):
+            _curves(error, points, [point.expected_error[title] for point in points], line)
+            error.plot([], [], color="0.3", linestyle=line, label=f"secret: {_shortened(title)}")
+    for axes in (distance, *rest):
+        _nats_axis(axes, max(point.leakage.cap_nats for point in points))
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
@@ -94,36 +82,21 @@ def _shortened(title: str) -> str:
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"
 
 
-def _styles(points: Sequence[TradeoffPoint]) -> dict[str, tuple[str, str]]:
-    """Colour and marker of each rule."""
-    rules = dict.fromkeys(point.rule for point in points)
-    return {
-        rule: (COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)])
-        for number, rule in enumerate(rules)
-    }
+def _curves(
+    axes: Axes, points: Sequence[TradeoffPoint], values: Sequence[float], line: str, *, named: bool = False
+) -> None:
+    """A curve for each rule and pool."""
+    for rule, mark in marks(point.rule for point in points).items():
+        curve = [(p.uncapped_nats, value) for p, value in zip(points, values, strict=True) if p.rule == rule]
+        axes.plot(*zip(*curve, strict=True), linestyle=line, **mark, label=rule if named else None)
 
 
-def _panel(axes: Axes, points: Sequence[TradeoffPoint], values: Sequence[float], line: LineStyle) -> None:
-    cap = max(point.leakage.cap_nats for point in points)
-    for rule, (colour, marker) in _styles(points).items():
-        curve = [number for number, point in enumerate(points) if point.rule == rule]
-        axes.plot(
-            [points[number].uncapped_nats for number in curve],
-            [values[number] for number in curve],
-            linestyle=line,
-            marker=marker,
-            markersize=4,
-            color=colour,
-        )
-    if not axes.patches:
-        axes.axvspan(cap, BEYOND_CAP * cap, color="0.9", zorder=0)
-        middle = (1 + BEYOND_CAP) / 2 * cap
-        axes.text(middle, 0.98, "vacuous", ha="center", va="top", transform=axes.get_xaxis_transform())
-    axes.set_xlim(-0.02 * cap, BEYOND_CAP * cap)
+def _nats_axis(axes: Axes, cap: float) -> None:
+    axes.axvspan(cap, BEYOND_CAP * cap, color="0.9", zorder=0)
+    middle = (1 + BEYOND_CAP) / 2 * cap
+    axes.text(middle, 0.98, "vacuous", ha="center", va="top", transform=axes.get_xaxis_transform())
+    axes.set(xlim=(-0.02 * cap, BEYOND_CAP * cap), xlabel="bound (nats)")
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("bound (nats)")
-    axes.grid(visible=True, color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 Cells = tuple[str, ...]

@@ -162,7 +162,7 @@ def test_a_method_that_fails_leaves_the_results_of_the_others(tmp_path, file, sh
 def test_a_method_whose_package_is_missing_is_left_out(file, tmp_path, shell, monkeypatch):
     path = written(tmp_path, methods=["raw", "private_evolution", "dp_finetuning"], repeats=1)
     monkeypatch.setattr("quantext_graph.experiments.baselines.method.find_spec", lambda name: None)
-    monkeypatch.setattr("quantext_graph.experiments.figures.find_spec", lambda name: None)
+    monkeypatch.setattr("quantext_graph.mechanism.figure_style.find_spec", lambda name: None)
     code, _, error = shell("experiment", path, "--simulate", "--out", tmp_path / "out")
     assert code == 0
     said = " ".join(error.split())
