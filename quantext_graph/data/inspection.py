@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quantext_graph.data.tables import RecordsError, Table, open_table
+from quantext_graph.data.tables.table import need_pyarrow
 
 Kind = Literal["text", "categorical", "number", "other", "empty"]
 
@@ -233,7 +234,10 @@ def _glance(path: Path, size: int, _: int) -> tuple[DatasetSummary, bool]:
     with tempfile.TemporaryDirectory(prefix="quantext-") as folder:  # mode 0700
         sample = Path(folder, f"head{path.suffix}")
         if path.suffix.lower() == ".parquet":
-            rows, exact = _first_batch(path, sample), True
+            need_pyarrow(path)
+            from quantext_graph.data.tables.parquet import copy_first_rows
+
+            rows, exact = copy_first_rows(path, sample), True
         else:
             rows, exact = None, False
             sample.write_bytes(_whole_rows(path))
@@ -254,21 +258,3 @@ def _whole_rows(path: Path) -> bytes:
     while end > 0 and not lines and head.count(b'"', 0, end) % 2:
         end = head.rfind(b"\n", 0, end)
     return head[: end + 1] if end > 0 else head
-
-
-def _first_batch(path: Path, sample: Path) -> int:
-    """Write the first rows of a Parquet file to `sample`; returns the number of all rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            rows = int(file.metadata.num_rows)
-            for batch in file.iter_batches(batch_size=10_000):
-                pq.write_table(pa.Table.from_batches([batch]), sample)
-                break
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise RecordsError(
-            f"{path}: not a sound Parquet file ({type(error).__name__}); export it again"
-        ) from None
-    return rows

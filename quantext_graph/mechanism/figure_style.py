@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any
@@ -55,9 +55,9 @@ def need_matplotlib() -> None:
         raise QuantextError("figures need matplotlib; pip install 'quantext-graph[plot]'")
 
 
-def marks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def marks(names: Iterable[str], colours: Sequence[str] = COLOURS) -> dict[str, dict[str, Any]]:
     """Colour and marker of each name."""
     return {
-        name: {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        name: {"color": colours[number % len(colours)], "marker": MARKERS[number % len(MARKERS)]}
         for number, name in enumerate(dict.fromkeys(names))
     }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 
+COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#CC79A7", "#000000")
+"""The palette in an order that gives related pools related colours; docs/choosing-a-budget.md names them."""
+
 LINES = ("-", "--", ":", "-.")
 """One line style a secret."""
 
@@ -86,7 +89,7 @@ def _curves(
     axes: Axes, points: Sequence[TradeoffPoint], values: Sequence[float], line: str, *, named: bool = False
 ) -> None:
     """A curve for each rule and pool."""
-    for rule, mark in marks(point.rule for point in points).items():
+    for rule, mark in marks((point.rule for point in points), COLOURS).items():
         curve = [(p.uncapped_nats, value) for p, value in zip(points, values, strict=True) if p.rule == rule]
         axes.plot(*zip(*curve, strict=True), linestyle=line, **mark, label=rule if named else None)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from quantext_graph.spec.errors import unknown_name
 
@@ -226,6 +227,16 @@ class Output(_Model):
     path: Path = Path("release")
     format: Literal["csv", "tsv", "jsonl", "parquet"] = "csv"
     attributes: bool = True
+
+    @field_validator("format")
+    @classmethod
+    def _writable(cls, format_: str) -> str:
+        # Here, since a run would find it out when all texts are written.
+        if format_ == "parquet" and find_spec("pyarrow") is None:
+            raise ValueError(
+                "Parquet needs pyarrow; pip install 'quantext-graph[parquet]', or use csv or jsonl"
+            )
+        return format_
 
 
 class Spec(_Model):

@@ -1,6 +1,7 @@
 """Reading and writing tables, and records after the spec."""
 
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from quantext_graph.data.inspection import inspect
 from quantext_graph.data.records import RecordsError, open_table, read_source, write_table
+from quantext_graph.spec.errors import SpecError
+from quantext_graph.spec.loading import parse_spec
 from quantext_graph.spec.models import Attribute, Source
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
@@ -305,6 +309,42 @@ def test_parquet_kinds(tmp_path: Path) -> None:
         ("NA", "x", None, None),
     ]
     assert table.opaque == {"blob", "list"}
+
+
+@pytest.fixture
+def without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "quantext_graph.data.tables.parquet", raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+
+
+@pytest.mark.usefixtures("without_pyarrow")
+def test_without_pyarrow_parquet_is_refused_and_names_the_extra(tmp_path: Path) -> None:
+    path = tmp_path / "d.parquet"
+    path.write_bytes(b"PAR1" * 10)
+    extra = r"pip install 'quantext-graph\[parquet\]'"
+    for refused in (
+        lambda: open_table(path),
+        lambda: inspect(path),
+        lambda: write_table(path, ["text"], [["a"]], format="parquet"),
+    ):
+        with pytest.raises(RecordsError, match=rf"d\.parquet: Parquet needs pyarrow; {extra}") as raised:
+            refused()
+        assert "\n" not in str(raised.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["d.parquet"]
+    raw = {"data": {"path": "d.csv"}, "attributes": [{"name": "a", "categories": ["b", "c"]}]}
+    with pytest.raises(SpecError, match=rf"output\.format: .*{extra}"):
+        parse_spec(raw | {"output": {"format": "parquet"}})
+
+
+@pytest.mark.usefixtures("without_pyarrow")
+@pytest.mark.parametrize("format_", ["csv", "tsv", "jsonl"])
+def test_without_pyarrow_every_other_format_is_read_and_written(tmp_path: Path, format_: str) -> None:
+    path = tmp_path / f"d.{format_}"
+    write_table(path, ["text", "n"], [["a, b", 1], ["NA", 2]], format=format_)
+    assert [row.values for row in open_table(path)] == [("a, b", "1"), ("NA", "2")]
+    assert inspect(path).rows == 2
 
 
 def test_broken_parquet_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from quantext_graph.data.tables.table import Cell, RecordsError, Row, Table, shown
 
 BATCH = 1024
+SAMPLE = 10_000
 
 
 def open_parquet(path: Path) -> Table:
@@ -22,13 +24,8 @@ def open_parquet(path: Path) -> Table:
     Raises:
         RecordsError: where it is not sound, or two columns have one name.
     """
-    try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise RecordsError(
-            f"{path}: not a sound Parquet file ({type(error).__name__}); export it again"
-        ) from None
+    with _sound(path), pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
     names = tuple(schema.names)
     if not names:
         raise RecordsError(f"{path}: no columns; export it with the text and its attributes")
@@ -38,6 +35,29 @@ def open_parquet(path: Path) -> Table:
     opaque = frozenset(field.name for field in schema if not _is_plain(field.type))
     n_rows = sum(1 for _ in _rows(path))
     return Table(path, "parquet", names, n_rows, lambda: _rows(path), opaque=opaque)
+
+
+def copy_first_rows(path: Path, sample: Path) -> int:
+    """Write the first rows of a file to `sample`; returns the number of all rows.
+
+    Raises:
+        RecordsError: where it is not sound.
+    """
+    with _sound(path), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=SAMPLE):
+            pq.write_table(pa.Table.from_batches([batch]), sample)
+            break
+        return int(file.metadata.num_rows)
+
+
+@contextmanager
+def _sound(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise RecordsError(
+            f"{path}: not a sound Parquet file ({type(error).__name__}); export it again"
+        ) from None
 
 
 def _is_plain(kind: pa.DataType) -> bool:

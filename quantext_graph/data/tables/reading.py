@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quantext_graph.data.tables.delimited import open_delimited
 from quantext_graph.data.tables.json_lines import open_json_lines
-from quantext_graph.data.tables.table import FileRefused, Table
+from quantext_graph.data.tables.table import FileRefused, Table, need_pyarrow
 
 DELIMITED = {".csv": "csv", ".txt": "csv", ".tsv": "tsv"}
 JSON_LINES = (".jsonl", ".ndjson")
@@ -23,7 +23,7 @@ def open_table(path: str | Path, *, encoding: str | None = None, delimiter: str 
         delimiter: of a CSV or TSV file; without it found among comma, semicolon, tab and bar.
 
     Raises:
-        FileRefused: no such file, no access, or a format that is not read.
+        FileRefused: no such file, no access, a format that is not read, or Parquet without pyarrow.
         RecordsError: whatever is missing, broken or ambiguous, with the line and what to do.
     """
     path = Path(path)
@@ -38,6 +38,7 @@ def open_table(path: str | Path, *, encoding: str | None = None, delimiter: str 
         if suffix in JSON_LINES:
             return open_json_lines(path, encoding=encoding)
         if suffix == ".parquet":
+            need_pyarrow(path)
             from quantext_graph.data.tables.parquet import open_parquet  # pyarrow takes half a second
 
             return open_parquet(path)

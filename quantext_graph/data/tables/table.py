@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from quantext_graph.spec.errors import QuantextError
@@ -85,6 +86,18 @@ class Table:
             f"did you mean {shown(near[0])}?" if near else f"there are: {listed([shown(n) for n in named])}"
         )
         raise RecordsError(f"{self.path}: no column is called {shown(name)}; {hint}")
+
+
+def need_pyarrow(path: Path) -> None:
+    """Refuse a Parquet file where what reads and writes it is not installed.
+
+    Raises:
+        FileRefused: with the extra that brings it.
+    """
+    if find_spec("pyarrow") is None:
+        raise FileRefused(
+            f"{path}: Parquet needs pyarrow; pip install 'quantext-graph[parquet]', or use .csv or .jsonl"
+        )
 
 
 def shown(name: str) -> str:

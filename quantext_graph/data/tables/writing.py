@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from quantext_graph.data.tables.table import Cell, RecordsError, shown
+from quantext_graph.data.tables.table import Cell, RecordsError, need_pyarrow, shown
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 
@@ -35,6 +35,8 @@ def write_table(
     path = Path(path)
     if format not in FORMATS:
         raise RecordsError(f"{path}: no format is called {format!r}; use {', '.join(FORMATS)}")
+    if format == "parquet":
+        need_pyarrow(path)
     if not columns or len(set(columns)) < len(columns) or not all(columns):
         raise RecordsError(f"{path}: columns need names that differ; rename them")
     writable = _checked(path, columns, rows, refuse_nul=format in ("csv", "tsv"))
