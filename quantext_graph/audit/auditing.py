@@ -1,4 +1,4 @@
-"""The audit of a run, or of a release that anybody's tool made: what goes in, and where it is kept.
+"""The audit of a run, or of a release that anybody's tool made: made, kept and told in three sentences.
 
 The page and the figures are private. For a run they lie in its workspace.
 """
@@ -8,24 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from quantext_graph.audit.assessment import AuditReport, audit
-from quantext_graph.audit.attacks import UNKNOWN
-from quantext_graph.audit.inputs import AuditInputs, Draw, Pair
+from quantext_graph.audit.inputs import AuditInputs
 from quantext_graph.audit.report import render
+from quantext_graph.audit.sources import inputs_of_files, inputs_of_run
 from quantext_graph.audit.verdict import verdict
-from quantext_graph.core.arrays import Codes
-from quantext_graph.core.leakage import Leakage
-from quantext_graph.core.rules import MechanismParameters
-from quantext_graph.data.auxiliary import read_auxiliary
-from quantext_graph.data.records import open_table
-from quantext_graph.mechanism.guarantees import mechanism_parameters, public_codes, release_rule
 from quantext_graph.models.chat_model import ChatModel, chat_model, text_embedding
 from quantext_graph.spec.errors import QuantextError
-from quantext_graph.spec.models import ModelSpec, Source, Spec
+from quantext_graph.spec.models import ModelSpec, Spec
 from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace, private_file
 from quantext_graph.workspace.store import one_line
 
@@ -33,7 +24,7 @@ Progress = Callable[[str], None]
 MOST_AT_GATE = 20_000
 """Records up to which a release is audited at the gate: about half a minute on two cores."""
 
-__all__ = ["MOST_AT_GATE", "audit_files", "audit_workspace", "verdict", "write_page"]
+__all__ = ["MOST_AT_GATE", "audit_files", "audit_workspace", "lines_at_gate", "told", "verdict", "write_page"]
 
 
 def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Progress) -> AuditReport:
@@ -49,7 +40,7 @@ def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Pro
         if workspace.store.meta("report") is None:
             raise QuantextError(f"{folder}: not at the gate yet; `quantext resume {folder}` goes on")
         spec = workspace.spec
-        report = _audit(_inputs_of(workspace), spec, attackers, progress)
+        report = _audit(inputs_of_run(workspace), spec, attackers, progress)
         workspace.write_private(REPORT, render(report))
         found = {"verdict": verdict(report), **report.to_json()}
         workspace.write_private(FIGURES, json.dumps(found, indent=2, allow_nan=False))
@@ -59,23 +50,31 @@ def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Pro
 def audit_files(
     private: Path, released: Path, spec: Spec, attackers: Sequence[str] | None, progress: Progress
 ) -> AuditReport:
-    """Audit a release by anybody's tool: `private` and `released` are files in the columns of `spec`.
+    """Audit a release by anybody's tool: `private` and `released` are files in the columns of `spec`."""
+    return _audit(inputs_of_files(private, released, spec), spec, attackers, progress)
 
-    In both, the attributes are read from the column that the spec names, else from one of the
-    attribute's own name, where there is one.
+
+def lines_at_gate(folder: Path, progress: Progress, *, anew: bool = False) -> list[str]:
+    """What a person is told of a run's audit before it is published; no chat model is asked.
+
+    The audit is made where there is none yet, or `anew`; of a large run the line names the command.
+
+    Raises:
+        QuantextError: where the run has not come to the gate.
     """
-    texts, codes = _labelled(spec.data.model_copy(update={"path": private}), spec)
-    new_texts, targets = _labelled(_released_source(spec, released), spec)
-    auxiliary_texts, auxiliary = read_auxiliary(spec)
-    inputs = AuditInputs(
-        private_texts=texts,
-        private_codes=codes,
-        released_texts=new_texts,
-        targets=None if (targets == UNKNOWN).all() else targets,
-        auxiliary_texts=auxiliary_texts,
-        auxiliary_codes=auxiliary if len(auxiliary) else None,
-    )
-    return _audit(inputs, spec, attackers, progress)
+    if anew or not (folder / FIGURES).is_file():
+        with Workspace.open(folder) as opened:
+            n = opened.store.n
+        if n > MOST_AT_GATE:
+            return [f"Attacks and utility: quantext audit {folder}"]
+        progress("attacks and utility")
+        return told(verdict(audit_workspace(folder, [], lambda _: None)), folder / REPORT)
+    return told(json.loads((folder / FIGURES).read_text(encoding="utf-8"))["verdict"], folder / REPORT)
+
+
+def told(sentences: Sequence[str], page: Path) -> list[str]:
+    """An audit in lines: its sentences, and where the page is."""
+    return [*sentences, f"The private report: {page}"]
 
 
 def write_page(report: AuditReport, path: Path) -> None:
@@ -98,88 +97,3 @@ def _audit(
     finally:
         for model in opened:
             model.close()
-
-
-def _inputs_of(workspace: Workspace) -> AuditInputs:
-    spec, store = workspace.spec, workspace.store
-    report, private, draw = (store.meta(key) for key in ("report", "private_report", "draw"))
-    realised = np.array(store.meta("realised"), dtype=np.int64)
-    pairs = [_pair(found, tuple(said)) for found, said in zip(store.pairs(), realised.tolist(), strict=True)]
-    auxiliary_texts, auxiliary = read_auxiliary(spec)
-    accuracy = report["evaluation"]["accuracy"].values()
-    return AuditInputs(
-        private_texts=[pair.before for pair in pairs],
-        private_codes=store.labels(),
-        released_texts=[pair.after for pair in pairs],
-        targets=store.assigned(),
-        realised=realised,
-        evaluator=report["evaluation"]["evaluator"],
-        evaluator_accuracy=[np.nan if share is None else share for share in accuracy],
-        pairs=pairs,
-        after_attempts=private["on_target_after_attempts"],
-        auxiliary_texts=auxiliary_texts,
-        auxiliary_codes=auxiliary if len(auxiliary) else None,
-        draw=_draw(spec, draw, store.n, auxiliary),
-    )
-
-
-def _pair(found: dict[str, Any], realised: tuple[int, ...]) -> Pair:
-    return Pair(
-        before=found["text"],
-        after=found["released"],
-        labels=tuple(found["labels"]),
-        target=tuple(found["target"]),
-        realised=realised,
-        snippets=tuple(found["snippets"]),
-        attempts=len(found["attempts"]),
-        failures=tuple(reason for attempt in found["attempts"] for reason in attempt["failures"]),
-        verified=found["verified"],
-        fallback=bool(found["fallback"]),
-    )
-
-
-def _draw(spec: Spec, draw: dict[str, Any], n: int, auxiliary: Codes) -> Draw:
-    """The rule of the release with its very pool, made again from what is public."""
-    codes = public_codes(spec, auxiliary)
-    leakage = {
-        each["secret"]: Leakage(**{key: value for key, value in each.items() if key != "secret"})
-        for each in draw["leakage"]
-    }
-    return Draw(
-        parameters=MechanismParameters(**mechanism_parameters(spec)),
-        rule=release_rule(spec, n, codes, pool_seed=draw["pool_seed"]),
-        choice=tuple(draw["choice"]),
-        leakage=leakage,
-        seeded=draw["seeded"],
-    )
-
-
-def _released_source(spec: Spec, path: Path) -> Source:
-    columns = open_table(path).columns
-    text = spec.data.text if spec.data.text in columns else "text"
-    return Source(path=path, text=text)
-
-
-def _labelled(source: Source, spec: Spec) -> tuple[list[str], Codes]:
-    """Texts and (n, m) codes of a file; `UNKNOWN` where there is no column or no known category."""
-    table = open_table(source.path, encoding=source.encoding, delimiter=source.delimiter)
-    text = table.column(source.text)
-    places = []
-    for attribute in spec.attributes:
-        named = [name for name in (attribute.column, attribute.name) if name in table.columns]
-        places.append(table.columns.index(named[0]) if named else None)
-    names = [{name: code for code, name in enumerate(a.category_names)} for a in spec.attributes]
-    texts: list[str] = []
-    codes: list[list[int]] = []
-    for row in table:
-        said = row.values[text]
-        if said is None or not said.strip():
-            continue
-        texts.append(said)
-        codes.append(
-            [
-                UNKNOWN if place is None else known.get((row.values[place] or "").strip(), UNKNOWN)
-                for place, known in zip(places, names, strict=True)
-            ]
-        )
-    return texts, np.array(codes, dtype=np.int64).reshape(len(texts), len(spec.attributes))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quantext_graph.models.endpoints import Endpoint
 from quantext_graph.spec.models import Models, ModelSpec
 from quantext_graph.spec.registry import Registry
+
+if TYPE_CHECKING:
+    from quantext_graph.models.endpoints import Endpoint
 
 
 @dataclass(frozen=True)

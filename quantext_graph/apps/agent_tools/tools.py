@@ -211,7 +211,7 @@ class ReleaseTools:
     def explain_audit(self, workspace: str) -> Answer:
         """What a finished run promises and how well its texts say what they should, from the public
         figures. What attacks found is private: the person is shown it, and where its report lies."""
-        from quantext_graph.audit.private_figures import audit_verdict
+        from quantext_graph.audit.auditing import lines_at_gate
         from quantext_graph.release.figures import gate_lines
         from quantext_graph.workspace.folder import REPORT
 
@@ -219,9 +219,8 @@ class ReleaseTools:
         found = background.standing(folder)
         if found.state not in ("gate", "published"):
             raise SpecError(f"{workspace}: {found.state}, so there is no audit yet; ask for its status")
-        page = folder / REPORT
-        lines = [*audit_verdict(folder), *gate_lines(folder), f"The private report: {page}"]
-        return Answer({**public_figures(folder), "private_report": str(page)}, lines)
+        lines = [*lines_at_gate(folder, lambda _: None), *gate_lines(folder)]
+        return Answer({**public_figures(folder), "private_report": str(folder / REPORT)}, lines)
 
     def publish_release(self, workspace: str, output: str | None) -> Answer:
         """Publish a run that waits at the gate: write its release folder. Only after the person agreed."""
@@ -247,7 +246,7 @@ class ReleaseTools:
                 "it; the person finds it in the private report of the run"
             )
             return Answer({"refused": refusal})
-        from quantext_graph.audit.private_figures import true_shares
+        from quantext_graph.audit.sources import true_shares
 
         shares = true_shares(self.path(source))
         shown = [f"{title}: {share:.1%} (private figure)" for title, share in shares.items()]

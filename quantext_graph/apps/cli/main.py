@@ -201,9 +201,8 @@ def audit(
     if as_json:
         print(json.dumps(report.to_json(), indent=2, allow_nan=False))
         return
-    for line in auditing.verdict(report):
+    for line in auditing.told(auditing.verdict(report), page):
         terminal.out.print(line, markup=False)
-    terminal.out.print(f"The private report: {page}")
 
 
 @app.command()

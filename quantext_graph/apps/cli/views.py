@@ -64,17 +64,10 @@ def _show_report(workspace: Path, samples: int) -> None:
 
 def _show_audit(workspace: Path) -> None:
     """The audit's three sentences before anything is published; no chat model is asked here."""
-    from quantext_graph.audit import auditing
-    from quantext_graph.release.standing import status as look
-    from quantext_graph.workspace.folder import REPORT
+    from quantext_graph.audit.auditing import lines_at_gate
 
-    if look(workspace).n > auditing.MOST_AT_GATE:
-        terminal.out.print(f"Attacks and utility: quantext audit {workspace}")
-        return
-    terminal.err.print("audit: attacks and utility")
-    for line in auditing.verdict(auditing.audit_workspace(workspace, [], lambda _: None)):
+    for line in lines_at_gate(workspace, lambda step: terminal.err.print(f"audit: {step}"), anew=True):
         terminal.out.print(line, markup=False)
-    terminal.out.print(f"The private report: {workspace / REPORT}")
 
 
 def show_pair(pair: dict[str, Any]) -> None:
