@@ -1,5 +1,7 @@
 """The deterministic heart of a release as a tool: labels in, targets out (Alg. 1 lines 1-14).
 
+`quantize_tool` is for agents, whose call names the labels. The release graph calls `quantize_tool_over`,
+the same tool over codes that the program holds, so that no label stands in a call, a trace or a state.
 Every call is a draw of its own: what is released from several calls on the same private data adds up.
 """
 
@@ -9,47 +11,66 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from langchain_core.tools import tool
-from pydantic import BaseModel, Field
+from langchain_core.tools import BaseTool, StructuredTool, tool
+from numpy.typing import ArrayLike
+from pydantic import Field
 
-from quantext_graph.core.quantize import quantize
+from quantext_graph.core.quantize import Quantization
+from quantext_graph.mechanism.draw import DrawArguments
+
+NAME = "quantize"
 
 
-class QuantizeArguments(BaseModel):
+class QuantizeArguments(DrawArguments):
     """Arguments of the quantize tool. `labels` are private; all others are public."""
 
     labels: list[list[int]] = Field(min_length=1, description="private category codes, a row for each record")
-    category_counts: list[int] = Field(min_length=1, description="number of categories of each attribute")
     auxiliary: list[list[int]] | None = Field(None, description="public category codes, same columns")
-    secrets: list[dict[int, list[int]]] = Field(
-        [], description="each secret as {attribute index: category codes}, its share is hidden"
-    )
-    weights: list[float] | None = Field(None, description="what a changed attribute costs in the matching")
-    mechanism: dict[str, Any] = Field(
-        {}, description="selection, pool, spread, budget_nats, targets, gamma, k, alpha, pool_size, log_l"
-    )
 
 
-@tool("quantize", args_schema=QuantizeArguments, response_format="content_and_artifact")
+@tool(NAME, args_schema=QuantizeArguments, response_format="content_and_artifact")
 def quantize_tool(**arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a target distribution near that of private labels and give every record a target. Each call
     is a draw of its own, and what is released of several adds up. The content is public: released
     distribution, leakage of each secret. The artifact is private: the target of each record, the cost."""
     given = QuantizeArguments(**arguments)
     try:
-        drawn = quantize(
-            np.array(given.labels),
-            given.category_counts,
-            auxiliary=None if given.auxiliary is None else np.array(given.auxiliary),
-            secrets=given.secrets,
-            weights=given.weights,
-            **given.mechanism,
-        )
+        drawn = given.draw(given.labels, given.auxiliary)
     except (ValueError, TypeError) as error:
         return {"error": str(error)}, {}
-    public = {
+    return _public(given, drawn), {"assigned": drawn.assigned.tolist(), "cost": drawn.cost}
+
+
+def quantize_tool_over(
+    labels: ArrayLike, auxiliary: ArrayLike | None, rng: np.random.Generator | None = None
+) -> BaseTool:
+    """The quantize tool over codes that the program holds; a call names public arguments alone.
+
+    The artifact is the `Quantization`. Mistakes are raised, not answered: there is no model to mend them.
+
+    Args:
+        labels: private category codes (n, m).
+        auxiliary: public category codes (N, m).
+        rng: for tests and experiments, as in `core.quantize`.
+    """
+
+    def quantize(**arguments: Any) -> tuple[dict[str, Any], Quantization]:
+        given = DrawArguments(**arguments)
+        drawn = given.draw(labels, auxiliary, rng)
+        return _public(given, drawn), drawn
+
+    return StructuredTool.from_function(
+        quantize,
+        name=NAME,
+        description=quantize_tool.description,
+        args_schema=DrawArguments,
+        response_format="content_and_artifact",
+    )
+
+
+def _public(given: DrawArguments, drawn: Quantization) -> dict[str, Any]:
+    return {
         "released": drawn.released.to_json(),
         "leakage": [asdict(each) for each in drawn.leakages],
         "shares": [drawn.released.share(event) for event in given.secrets],
     }
-    return public, {"assigned": drawn.assigned.tolist(), "cost": drawn.cost}

@@ -39,6 +39,11 @@ class Tree:
             raise ValueError(f"a tree of {m} attributes names {m - 1} parents; got {len(parent_of)}")
         return cls(roots[0], tuple(parent_of.get(attribute, -1) for attribute in range(m)))
 
+    @classmethod
+    def from_row(cls, parents: Sequence[int]) -> Tree:
+        """The tree with these parents, -1 for its root."""
+        return cls(next((i for i, parent in enumerate(parents) if parent < 0), 0), tuple(parents))
+
     @property
     def order(self) -> tuple[int, ...]:
         """The attributes, every parent before its children."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
+from quantext_graph.graph.quantize_node import draw_by_tool
 from quantext_graph.graph.ray_workers import RayWorkers
 from quantext_graph.graph.report import figures
 from quantext_graph.graph.resources import Job
@@ -138,23 +139,24 @@ def _calls(store: Store) -> Counter[str]:
 
 
 def match_assign(job: Job) -> Progress:
-    """Alg. 1 lines 2-14: the one draw of this run, and who gets which target."""
+    """Alg. 1 lines 2-14: the one draw of this run, and who gets which target, by a call of the `quantize`
+    tool."""
     store, spec = job.store, job.spec
     if store.meta("draw") is None:
         job.emit({"stage": "match", "done": 0, "total": 1})
         store.set_meta("stage", "match")
         labels = store.labels()
-        quantization = quantize_records(spec, labels, job.resources.auxiliary[1])
+        drawn = quantize_records(spec, labels, job.resources.auxiliary.codes, by=draw_by_tool)
         # The ledger first: a draw that was made counts, whatever becomes of the run.
         with Ledger.open() as ledger:
             fingerprint = ledger.fingerprint(store.texts())
             ledger.record(
                 fingerprint,
                 release_id=store.meta("release_id"),
-                bound_nats=quantization.leakage.bound_nats,
+                bound_nats=drawn.leakage.bound_nats,
                 note={"secrets": [secret.title for secret in spec.secrets]},
             )
-        store.put_draw(quantization.to_json(), quantization.assigned)
+        store.put_draw(drawn.to_json(), drawn.assigned)
         job.emit({"stage": "match", "done": 1, "total": 1})
     return {"rewritten": store.counts().rewritten}
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import BaseModel, Field
 
 from quantext_graph.core.arrays import Codes
+from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.quantize import Quantization, quantize
 from quantext_graph.mechanism.guarantees import (
@@ -60,33 +63,87 @@ class RecordDraw:
         }
 
 
-def quantize_records(spec: Spec, labels: ArrayLike, auxiliary: ArrayLike | None) -> RecordDraw:
+class DrawArguments(BaseModel):
+    """What a draw is given beside codes and randomness, in numbers; all of it public."""
+
+    category_counts: list[int] = Field(min_length=1, description="number of categories of each attribute")
+    secrets: list[dict[int, list[int]]] = Field(
+        [], description="each secret as {attribute index: category codes}, its share is hidden"
+    )
+    levels: list[int] | None = Field(
+        None, description="how many values each secret's share can take; default one more than records"
+    )
+    parents: list[int] | None = Field(
+        None, description="parent of each attribute in the tree, -1 for its root; default learned"
+    )
+    weights: list[float] | None = Field(None, description="what a changed attribute costs in the matching")
+    mechanism: dict[str, Any] = Field(
+        {}, description="selection, pool, spread, budget_nats, targets, gamma, k, alpha, pool_size, log_l"
+    )
+
+    @classmethod
+    def of(cls, spec: Spec, n: int, auxiliary: Codes | None) -> DrawArguments:
+        """Those of a release of n records by `spec`.
+
+        Raises:
+            ValueError: no way to a tree.
+        """
+        return cls(
+            category_counts=list(spec.sizes),
+            secrets=[
+                {attribute: list(codes) for attribute, codes in spec.secret_codes(secret).items()}
+                for secret in spec.secrets
+            ],
+            levels=levels(spec, n),
+            parents=list(release_tree(spec, auxiliary).parents),
+            weights=list(spec.weights),
+            mechanism=mechanism_parameters(spec),
+        )
+
+    def draw(
+        self, labels: ArrayLike, auxiliary: ArrayLike | None, rng: np.random.Generator | None = None
+    ) -> Quantization:
+        """Alg. 1 lines 1-14 for private labels (n, m) and public ones (N, m); `rng` as in `quantize`.
+
+        Raises:
+            ValueError, TypeError: arguments that contradict the labels or each other.
+        """
+        return quantize(
+            labels,
+            self.category_counts,
+            auxiliary=auxiliary,
+            tree=None if self.parents is None else Tree.from_row(self.parents),
+            weights=self.weights,
+            secrets=self.secrets,
+            levels=self.levels,
+            rng=rng,
+            **self.mechanism,
+        )
+
+
+Drawer = Callable[[DrawArguments, ArrayLike, ArrayLike | None, np.random.Generator | None], Quantization]
+
+
+def quantize_records(
+    spec: Spec, labels: ArrayLike, auxiliary: ArrayLike | None, *, by: Drawer = DrawArguments.draw
+) -> RecordDraw:
     """Draw the released distribution for private labels, and give every record a target.
 
     Args:
         labels: private category codes (n, m), in the order of the spec's attributes and categories.
         auxiliary: public category codes (N, m); none or no rows where the spec has no auxiliary set.
+        by: who carries the draw out; the release graph calls the `quantize` tool.
 
     Raises:
         QuantextError: no records, no way to a tree, or mechanism parameters that contradict each other.
     """
-    codes = public_codes(spec, auxiliary)
-    seed = spec.mechanism.seed
+    codes, seed = public_codes(spec, auxiliary), spec.mechanism.seed
+    rng = None if seed is None else np.random.default_rng(seed)
     try:
-        drawn = quantize(
-            labels,
-            spec.sizes,
-            auxiliary=codes,
-            tree=release_tree(spec, codes),
-            weights=spec.weights,
-            secrets=[spec.secret_codes(secret) for secret in spec.secrets],
-            levels=levels(spec, len(np.asarray(labels))),
-            rng=None if seed is None else np.random.default_rng(seed),
-            **mechanism_parameters(spec),
-        )
+        drawn = by(DrawArguments.of(spec, len(np.asarray(labels)), codes), labels, codes, rng)
     except ValueError as error:
         raise QuantextError(f"mechanism: {error}") from None
-    found = rule_guarantees(spec, len(drawn.rows), codes, drawn.rule)
+    found = rule_guarantees(spec, len(drawn.rows), codes, drawn.tree, drawn.rule)
     events = [spec.secret_codes(secret) for secret in spec.secrets]
     shares = {title: drawn.released.share(event) for title, event in zip(found.secrets, events, strict=False)}
     return RecordDraw(drawn, found, shares)

@@ -53,20 +53,26 @@ def guarantees(spec: Spec, n: int, auxiliary: ArrayLike | None) -> Guarantees:
     """
     codes = public_codes(spec, auxiliary)
     try:
-        return rule_guarantees(spec, n, codes, release_rule(spec, n, codes, pool_seed=0))
+        tree = release_tree(spec, codes)
+        return rule_guarantees(spec, n, codes, tree, release_rule(spec, n, codes, pool_seed=0, tree=tree))
     except ValueError as error:
         raise SpecError(f"mechanism: {error}") from None
 
 
-def release_rule(spec: Spec, n: int, auxiliary: Codes | None, *, pool_seed: int) -> Rule:
+def release_rule(
+    spec: Spec, n: int, auxiliary: Codes | None, *, pool_seed: int, tree: Tree | None = None
+) -> Rule:
     """The selection rule of a release, from public inputs: with the `pool_seed` of a release, its very pool.
+
+    Args:
+        tree: `release_tree`, where the caller has it already.
 
     Raises:
         ValueError: as `core.rules.build_rule`, or no way to a tree.
     """
     return build_rule(
         MechanismParameters(**mechanism_parameters(spec)),
-        tree=release_tree(spec, auxiliary),
+        tree=tree or release_tree(spec, auxiliary),
         sizes=spec.sizes,
         n=n,
         auxiliary=auxiliary,
@@ -106,12 +112,11 @@ def levels(spec: Spec, n: int) -> list[int]:
     return [secret_levels(n, secret.precision) for secret in spec.secrets] or [secret_levels(n)]
 
 
-def rule_guarantees(spec: Spec, n: int, auxiliary: Codes | None, rule: Rule) -> Guarantees:
-    """`guarantees` of a rule that is there already."""
+def rule_guarantees(spec: Spec, n: int, auxiliary: Codes | None, tree: Tree, rule: Rule) -> Guarantees:
+    """`guarantees` of a tree and a rule that are there already."""
     titles: list[str] = []
     for title in [secret.title for secret in spec.secrets] or [ANY_SECRET]:
         titles.append(title if title not in titles else f"{title} ({len(titles) + 1})")
-    tree = release_tree(spec, auxiliary)
     return Guarantees(
         secrets={
             title: rule.leakage(secret_levels=size, log_l=spec.mechanism.log_l)
