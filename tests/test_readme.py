@@ -12,7 +12,7 @@ import pytest
 import yaml
 from obedient import ObedientServer
 
-from quantext_graph import load_spec
+from quantext_graph import build_graph, load_spec
 from quantext_graph.spec.loading import parse_spec
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -57,6 +57,11 @@ def test_the_python_of_the_readme_runs(folder: Path) -> None:
     assert (folder / "release" / "README.md").is_file()
     assert not (folder / "second").exists()  # refused
     assert names["found"]["target"]["Stance"] == "FAVOR"
+
+
+def test_the_state_machine_of_the_readme_is_the_programs(folder: Path) -> None:
+    (shown,) = blocks("mermaid")
+    assert shown == build_graph(load_spec(folder / "spec.yaml")).get_graph(xray=1).draw_mermaid()
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -15,6 +15,7 @@ from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
 from quantext_graph.graph.quantize_node import draw_by_tool
 from quantext_graph.graph.ray_workers import RayWorkers
+from quantext_graph.graph.record_graph import RecordGraph
 from quantext_graph.graph.report import figures
 from quantext_graph.graph.resources import Job
 from quantext_graph.graph.state import Progress
@@ -78,7 +79,13 @@ def label(job: Job) -> Progress:
     return {"n": n, "labeled": done}
 
 
-def _pass(job: Job, step: Step, items: Iterable[Any], keep: Callable[[Any], None]) -> None:
+def _pass(
+    job: Job,
+    step: Step,
+    items: Iterable[Any],
+    keep: Callable[[Any], None],
+    record_graph: RecordGraph | None = None,
+) -> None:
     """One pass over the records that are left, in threads or on Ray. A run told to stop does not wait
     for a server that is away."""
     spec = job.spec
@@ -86,7 +93,7 @@ def _pass(job: Job, step: Step, items: Iterable[Any], keep: Callable[[Any], None
         if spec.executor == "ray":
             _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
         else:
-            done, workers = work(step, job.kit), spec.limits.concurrency
+            done, workers = work(step, job.kit, record_graph), spec.limits.concurrency
             run_pass(items, done, keep, workers=workers, stop=job.stop, idle=job.idle)
     except Halted:
         if not job.stop():
@@ -161,7 +168,7 @@ def match_assign(job: Job) -> Progress:
     return {"rewritten": store.counts().rewritten}
 
 
-def rewrite(job: Job) -> Progress:
+def rewrite(job: Job, record_graph: RecordGraph) -> Progress:
     """Alg. 1 lines 15-18: every record to its target, also one whose target equals its labels."""
     store, kit = job.store, job.kit
     store.set_meta("stage", "rewrite")
@@ -181,7 +188,7 @@ def rewrite(job: Job) -> Progress:
 
     job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
     with _timed(store, "rewrite"):
-        _pass(job, "rewrite", store.unwritten(), keep)
+        _pass(job, "rewrite", store.unwritten(), keep, record_graph)
     return {"rewritten": done, "verified": verified, "unverified": done - verified}
 
 

@@ -1,4 +1,4 @@
-"""The graph that one record goes through: extract → rewrite → verify ⟲ → fallback.
+"""The graph that one record goes through: extract → rewrite → verify ⟲ → fallback → settle.
 
 It stands alone, too: `build_record_graph` gives a verification loop to anybody who wants one text
 rewritten to one target (Alg. 1 lines 15-18, with retries). It keeps no checkpoints. It speaks category
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
 
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
@@ -103,7 +104,10 @@ def _settle(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     return {"result": Attempt(text, False, True, float("-inf"), ("last resort",), fallback=True)}
 
 
-def build_record_graph() -> CompiledStateGraph[RecordState, Kit, RecordState, RecordState]:
+RecordGraph = CompiledStateGraph[RecordState, Kit, RecordState, RecordState]
+
+
+def build_record_graph() -> RecordGraph:
     """The verify loop for one record, to be called with a `Kit` as context.
 
     ```python
@@ -114,7 +118,7 @@ def build_record_graph() -> CompiledStateGraph[RecordState, Kit, RecordState, Re
     state["result"].text, state["result"].on_target
     ```
     """
-    graph: Any = StateGraph(RecordState, context_schema=Kit)
+    graph = StateGraph(RecordState, context_schema=Kit)
     graph.add_node("extract", _extract)
     graph.add_node("rewrite", _rewrite)
     graph.add_node("verify", _verify)
@@ -126,4 +130,4 @@ def build_record_graph() -> CompiledStateGraph[RecordState, Kit, RecordState, Re
     graph.add_edge("fallback", "verify")
     graph.add_conditional_edges("verify", _after_verify)
     graph.add_edge("settle", END)
-    return graph.compile(checkpointer=False, name="record")  # type: ignore[no-any-return]
+    return graph.compile(checkpointer=False, name="record")

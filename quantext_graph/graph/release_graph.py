@@ -1,6 +1,7 @@
 """The state machine of a release.
 
-    START → label ⟲ → match_assign → rewrite ⟲ → report → release_gate → END
+    START → label ⟲ → match_assign → rewrite_records ⟲ → report → release_gate → END
+    per record in rewrite_records:  extract → rewrite → verify ⟲ → fallback → settle
 
 `match_assign` is a barrier: it needs every label. A pass that is told to stop returns early and is
 entered again, so a drain request ends the run at the next step and `resume` goes on there.
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -20,13 +21,20 @@ from langgraph.types import Checkpointer, interrupt
 from pydantic import ValidationError
 
 from quantext_graph.graph import nodes as stages
+from quantext_graph.graph.record_graph import build_record_graph
 from quantext_graph.graph.resources import Job, Resources
 from quantext_graph.graph.state import Approval, Progress, ReleaseContext, ReleaseState
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.publish import publish
 
-Node = Callable[[ReleaseState, Runtime[ReleaseContext]], ReleaseState]
 JobOf = Callable[[Runtime[ReleaseContext]], AbstractContextManager[Job]]
+ReleaseGraph = CompiledStateGraph[ReleaseState, ReleaseContext, ReleaseState, ReleaseState]
+
+
+class Node(Protocol):
+    """A node as LangGraph calls it."""
+
+    def __call__(self, state: ReleaseState, *, runtime: Runtime[ReleaseContext]) -> ReleaseState: ...
 
 
 def build_graph(
@@ -35,8 +43,10 @@ def build_graph(
     checkpointer: Checkpointer = None,
     resources: Resources | None = None,
     context: ReleaseContext | None = None,
-) -> CompiledStateGraph[ReleaseState, ReleaseContext, ReleaseState, ReleaseState]:
+) -> ReleaseGraph:
     """Compile the release graph for `spec`, alone or as a node of an app's graph.
+
+    `get_graph(xray=1)` draws it with what a record goes through.
 
     Call it with `{}` and a `ReleaseContext`, or by `ainvoke` and `astream`. Progress comes out with
     `stream_mode="custom"` (and `subgraphs=True` in an app): `{"stage", "done", "total"}`, where the stage
@@ -61,31 +71,46 @@ def build_graph(
 
 def assemble(
     job_of: JobOf, context_schema: type[ReleaseContext], checkpointer: Checkpointer = None
-) -> CompiledStateGraph[ReleaseState, ReleaseContext, ReleaseState, ReleaseState]:
+) -> ReleaseGraph:
     """The release graph over whatever job `job_of` opens for a node's run."""
 
     def node(stage: Callable[[Job], Progress]) -> Node:
-        def run(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
+        def run(state: ReleaseState, *, runtime: Runtime[ReleaseContext]) -> ReleaseState:
             with job_of(runtime) as job:
                 return {"quantext": {**state.get("quantext", {}), **stage(job)}}
 
         return run
 
-    graph: Any = StateGraph(ReleaseState, context_schema=context_schema)
+    graph = StateGraph(ReleaseState, context_schema=context_schema)
     graph.add_node("label", node(stages.label))
     graph.add_node("match_assign", node(stages.match_assign))
-    graph.add_node("rewrite", node(stages.rewrite))
+    graph.add_node("rewrite_records", _rewrite(job_of))
     graph.add_node("report", node(stages.report))
     graph.add_node("release_gate", _gate(job_of))
     graph.add_edge(START, "label")
     graph.add_conditional_edges(
         "label", _again_or("labeled", "label", "match_assign"), ["label", "match_assign"]
     )
-    graph.add_edge("match_assign", "rewrite")
-    graph.add_conditional_edges("rewrite", _again_or("rewritten", "rewrite", "report"), ["rewrite", "report"])
+    graph.add_edge("match_assign", "rewrite_records")
+    graph.add_conditional_edges(
+        "rewrite_records", _again_or("rewritten", "rewrite_records", "report"), ["rewrite_records", "report"]
+    )
     graph.add_edge("report", "release_gate")
     graph.add_edge("release_gate", END)
-    return graph.compile(checkpointer=checkpointer, name="quantext")  # type: ignore[no-any-return]
+    return graph.compile(checkpointer=checkpointer, name="quantext")
+
+
+def _rewrite(job_of: JobOf) -> Node:
+    """The pass over the records through the record graph. LangGraph finds that graph in the node's closure
+    and draws it inside; one that is compiled without checkpoints it would leave out, so here it is
+    compiled for whatever may come, and the pass runs it without."""
+    record_graph = build_record_graph().copy(update={"checkpointer": None})
+
+    def rewrite_records(state: ReleaseState, *, runtime: Runtime[ReleaseContext]) -> ReleaseState:
+        with job_of(runtime) as job:
+            return {"quantext": {**state["quantext"], **stages.rewrite(job, record_graph)}}
+
+    return rewrite_records
 
 
 def _again_or(
@@ -101,7 +126,7 @@ def _again_or(
 def _gate(job_of: JobOf) -> Node:
     """Ask before anything is published; an answer that is none is asked for again."""
 
-    def release_gate(state: ReleaseState, runtime: Runtime[ReleaseContext]) -> ReleaseState:
+    def release_gate(state: ReleaseState, *, runtime: Runtime[ReleaseContext]) -> ReleaseState:
         progress = state["quantext"]
         question = {"question": "Publish this release?", "report": progress["report"]}
         schema = Approval.model_json_schema()  # as a class it would raise, not ask again

@@ -1,15 +1,18 @@
 """State and context of the release graph.
 
 The whole state is one key, `quantext`, so that the graph can stand inside another without meeting
-its keys. It holds counts and stages, never texts: checkpoints hold nothing private.
+its keys. It holds counts and stages, never texts: checkpoints hold nothing private. `TypedDict` is
+that of typing_extensions, since Pydantic, which makes the JSON schemas of a graph, takes no other
+before Python 3.12.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 
 class Progress(TypedDict, total=False):

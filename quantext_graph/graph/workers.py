@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from langsmith import tracing_context
 
-from quantext_graph.graph.record_graph import RecordState, build_record_graph
+from quantext_graph.graph.record_graph import RecordGraph, RecordState, build_record_graph
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.label import Labels
@@ -95,9 +95,14 @@ Labelled = tuple[StoredRecord, Labels]
 Written = tuple[Rewrite, list[tuple[str, Usage]]]
 
 
-def work(step: Step, kit: Kit) -> Callable[[Any], Any]:
-    """The work of a pass: record in, what the store keeps of it out. Safe to call from many threads."""
-    return _labelling(kit) if step == "label" else _writing(kit)
+def work(step: Step, kit: Kit, record_graph: RecordGraph | None = None) -> Callable[[Any], Any]:
+    """The work of a pass: record in, what the store keeps of it out. Safe to call from many threads.
+
+    Args:
+        record_graph: what a record goes through; it is run without checkpoints, whatever it was
+            compiled for.
+    """
+    return _labelling(kit) if step == "label" else _writing(kit, record_graph or build_record_graph())
 
 
 def _labelling(kit: Kit) -> Callable[[StoredRecord], Labelled]:
@@ -108,8 +113,8 @@ def _labelling(kit: Kit) -> Callable[[StoredRecord], Labelled]:
     return label
 
 
-def _writing(kit: Kit) -> Callable[[Unwritten], Written]:
-    graph = build_record_graph()
+def _writing(kit: Kit, record_graph: RecordGraph) -> Callable[[Unwritten], Written]:
+    graph = record_graph.copy(update={"checkpointer": False})
 
     def write(item: Unwritten) -> Written:
         id_, text, labels, target = item

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from pydantic_core import CoreSchema, core_schema
 
 from quantext_graph.core.chow_liu import Tree, learn_tree, mutual_information
 from quantext_graph.models.chat_model import ChatModel, text_embedding
@@ -47,6 +48,13 @@ class Kit:
     picker: TextClassifier | None
     evaluator: TextClassifier | None
     evaluator_accuracy: tuple[float, ...] | None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> CoreSchema:
+        """For LangGraph, which asks a graph for the JSON schema of its context: a kit is one that
+        `prepare` made, and no JSON describes it."""
+        made = core_schema.is_instance_schema(cls)
+        return core_schema.json_or_python_schema(core_schema.typed_dict_schema({}), made)
 
 
 def prepare(

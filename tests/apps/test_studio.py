@@ -74,7 +74,13 @@ def test_a_release_by_the_servers_api(tmp_path: Path) -> None:
         (assistant,) = client.assistants.search(graph_id="release")
         schemas = client.assistants.get_schemas(assistant["assistant_id"])
         assert set(schemas["context_schema"]["properties"]) == {"spec", "workspace", "output"}
-        assert list(schemas["state_schema"]["properties"]) == ["quantext"]
+        for name in ("input_schema", "output_schema", "state_schema"):
+            assert list(schemas[name]["properties"]) == ["quantext"]
+            assert set(schemas[name]["$defs"]["Progress"]["properties"]) >= {"n", "report", "decision"}
+        (record,) = client.assistants.get_subgraphs(assistant["assistant_id"]).values()
+        assert {"text", "target", "result"} <= set(record["output_schema"]["properties"])
+        drawn = client.assistants.get_graph(assistant["assistant_id"], xray=True)
+        assert {"rewrite_records:verify", "match_assign"} <= {each["id"] for each in drawn["nodes"]}
 
         allowed = {
             page: _may_read(url, page) for page in ("https://smith.langchain.com", "https://evil.example")
@@ -107,6 +113,10 @@ def test_a_release_by_the_servers_api(tmp_path: Path) -> None:
     assert len(list(open_table(tmp_path / "third" / "data.csv"))) == 12
     assert len(list(open_table(tmp_path / "release" / "data.csv"))) == 12
     log = (tmp_path / "server.log").read_text()
+    troubles = [
+        line for line in log.splitlines() if re.search(r"schema|TypedDict|\[error", line, re.IGNORECASE)
+    ]
+    assert troubles == []
     assert "Case 1 is" not in log
     assert "patient who lives" not in log
     for kept in (tmp_path / ".langgraph_api").rglob("*"):

@@ -7,18 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError, dataclass, fields
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.errors import GraphDrained
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command
 from releases import obedient, small_release
+from typing_extensions import TypedDict
 
-from quantext_graph import Approval, ReleaseContext, ReleaseState, build_graph
+from quantext_graph import Approval, ReleaseContext, ReleaseState, build_graph, build_record_graph
 from quantext_graph.data.records import open_table
 from quantext_graph.graph.state import Progress
 from quantext_graph.spec.models import Spec
@@ -180,3 +183,67 @@ def test_state_is_one_key_and_context_is_frozen() -> None:
     assert [each.name for each in fields(ReleaseContext)] == ["workspace", "output"]
     with pytest.raises(FrozenInstanceError):
         ReleaseContext().workspace = "elsewhere"  # type: ignore[misc]
+
+
+def test_what_a_record_goes_through_is_drawn_inside_the_pass(spec: Spec) -> None:
+    drawn = build_graph(spec).get_graph(xray=1)
+    inside = {"extract", "rewrite", "verify", "fallback", "settle"}
+    nodes = set(drawn.nodes)
+    assert {f"rewrite_records:{name}" for name in inside} <= nodes
+    assert not nodes & inside  # each node has a name of its own
+    edges = {(edge.source, edge.target) for edge in drawn.edges}
+    after_verify = {
+        target.removeprefix("rewrite_records:")
+        for source, target in edges
+        if source == "rewrite_records:verify"
+    }
+    assert after_verify == {"rewrite", "fallback", "settle"}
+    assert ("match_assign", "rewrite_records:extract") in edges
+    assert ("rewrite_records:settle", "report") in edges
+
+
+def test_the_state_of_a_run_in_its_pass_can_be_looked_at_and_holds_no_record(
+    spec: Spec, tmp_path: Path
+) -> None:
+    control = RunControl()
+    checkpointer = InMemorySaver()
+    graph = build_graph(spec, checkpointer=checkpointer)
+
+    def stream() -> None:
+        for event in graph.stream({}, CONFIG, context=where(tmp_path), stream_mode="custom", control=control):
+            if event["stage"] == "rewrite":
+                control.request_drain("enough")
+
+    with pytest.raises(GraphDrained):
+        stream()
+    state = graph.get_state(CONFIG, subgraphs=True)
+    assert state.next == ("rewrite_records",)
+    assert set(state.values) == {"quantext"}
+    (task,) = state.tasks
+    assert task.state is not None
+    assert task.state.values == {}
+    assert {checkpoint.config["configurable"]["checkpoint_ns"] for checkpoint in checkpointer.list(None)} == {
+        ""
+    }
+
+
+def test_schemas_of_the_graphs_can_be_read(spec: Spec) -> None:
+    class Ours(ReleaseState):
+        title: str
+
+    def keys(schema: dict[str, Any] | None) -> set[str]:
+        return set((schema or {})["properties"])
+
+    own: Any = StateGraph(Ours, context_schema=AppContext)
+    own.add_node("release", build_graph(spec))
+    own.add_edge(START, "release")
+    for graph, state, context in (
+        (build_graph(spec), {"quantext"}, {"workspace", "output"}),
+        (own.compile(), {"quantext", "title"}, {"user"}),
+    ):
+        assert keys(graph.get_input_jsonschema()) == keys(graph.get_output_jsonschema()) == state
+        assert keys(graph.get_context_jsonschema()) == context
+    record = build_record_graph()
+    assert {"text", "labels", "target", "result"} <= keys(record.get_input_jsonschema())
+    assert keys(record.get_output_jsonschema()) == keys(record.get_input_jsonschema())
+    assert record.get_context_jsonschema()["type"] == "object"  # type: ignore[index]
