@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quantext_graph.graph.record_graph import build_record_graph
     from quantext_graph.graph.release_graph import build_graph
-    from quantext_graph.graph.resources import Resources
+    from quantext_graph.graph.resources import OwnModels, Resources
     from quantext_graph.graph.rewriter import Rewriter, build_rewriter, rewrite_tool
     from quantext_graph.graph.state import Approval, ReleaseContext, ReleaseState
     from quantext_graph.spec.errors import QuantextError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Approval": "graph.state",
+    "OwnModels": "graph.resources",
     "QuantextError": "spec",
     "ReleaseContext": "graph.state",
     "ReleaseState": "graph.state",
@@ -36,6 +37,7 @@ _HOMES = {
 
 __all__ = [
     "Approval",
+    "OwnModels",
     "QuantextError",
     "ReleaseContext",
     "ReleaseState",

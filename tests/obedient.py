@@ -41,7 +41,7 @@ class ObedientServer(OpenAIServer):
     def _text(self, number: int, body: dict[str, Any]) -> str:
         system = body["messages"][0]["content"]
         last = next(m["content"] for m in reversed(body["messages"]) if m["role"] == "user")
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+        schema = _schema(body)
         if schema is None:
             return f" note {number} on {self._named(system)}, written anew."
         if "snippets" in schema["properties"]:
@@ -64,8 +64,16 @@ class ObedientServer(OpenAIServer):
         return next((name for name in names if places[name]), names[0])
 
 
+def _schema(body: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema that is bound to the call, or said in its instruction."""
+    bound = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    system = body["messages"][0]["content"] if body.get("messages") else ""
+    _, _, said = system.partition("this JSON schema, and nothing else: ")
+    return bound or (json.loads(said) if said else None)
+
+
 def _kind(body: dict[str, Any]) -> str:
-    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    schema = _schema(body)
     if schema is not None:
         return next((name for name in ("snippets", "openings") if name in schema["properties"]), "labels")
     limit = body.get("max_tokens") or body.get("max_completion_tokens") or 0

@@ -8,7 +8,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import PrivateAttr
 
-from quantext_graph.models.chat_model import ChatModel, from_langchain
+from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.models.instances import from_langchain
 
 Answer = Callable[[Sequence[BaseMessage]], str]
 

@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the README's spec, data for it, and a model server in place of the spec's."""
     (text,) = blocks("yaml")
     raw: dict[str, Any] = yaml.safe_load(text)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with ObedientServer(parse_spec(raw)) as server:
         raw["models"] = {"chat": {"model": "openai:tiny", "base_url": server.url}}
         raw["mechanism"]["pool_size"] = 2000
@@ -51,7 +52,7 @@ def test_the_spec_of_the_readme_is_one(folder: Path) -> None:
 def test_the_python_of_the_readme_runs(folder: Path) -> None:
     names: dict[str, Any] = {}
     ran = [block for block in blocks("python") if "langgraph_sdk" not in block]
-    assert len(ran) == 3
+    assert len(ran) == 4
     for block in ran:
         exec(compile(block, "README.md", "exec"), names)
     assert (folder / "release" / "README.md").is_file()

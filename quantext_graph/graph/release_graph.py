@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Unpack
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from quantext_graph.graph import nodes as stages
 from quantext_graph.graph.record_graph import build_record_graph
-from quantext_graph.graph.resources import Job, Resources
+from quantext_graph.graph.resources import Job, OwnModels, Resources
 from quantext_graph.graph.state import Approval, Progress, ReleaseContext, ReleaseState
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.publish import publish
@@ -43,6 +43,7 @@ def build_graph(
     checkpointer: Checkpointer = None,
     resources: Resources | None = None,
     context: ReleaseContext | None = None,
+    **own: Unpack[OwnModels],
 ) -> ReleaseGraph:
     """Compile the release graph for `spec`, alone or as a node of an app's graph.
 
@@ -61,11 +62,15 @@ def build_graph(
     Args:
         spec: what to release and how.
         checkpointer: any LangGraph checkpointer; it is given counts and public figures only.
-        resources: models made elsewhere (tests, an app that holds its own clients).
+        resources: what is shared with other graphs of the spec, models among it.
         context: where the run lives when the caller's context is no `ReleaseContext`.
-    """
+        **own: an app's own models in place of the spec's: `chat`, `verify`, `embedding`, and whether
+            they are `remote`; see `OwnModels`.
 
-    held, default = resources or Resources(spec), context or ReleaseContext()
+    Raises:
+        ModelError, RemoteModelRefused: a model of the app's own that cannot serve, or may not.
+    """
+    held, default = Resources.held(spec, resources, own), context or ReleaseContext()
     return assemble(lambda runtime: Job.of(spec, runtime, held, default), ReleaseContext, checkpointer)
 
 

@@ -36,6 +36,7 @@ def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any], Array]:
     public = {
         "n": store.n,
         "leakage": store.meta("draw")["leakage"],
+        "models": {"rewriter": job.kit.chat.name, "verifier": job.kit.verify.name},
         "evaluation": {
             "evaluator": evaluation.evaluator,
             "accuracy": {

@@ -9,36 +9,76 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from langgraph.runtime import Runtime
 from platformdirs import user_cache_path
+from typing_extensions import TypedDict
 
 from quantext_graph.data.auxiliary import Auxiliary, read_auxiliary
 from quantext_graph.graph.state import ReleaseContext
-from quantext_graph.models.chat_model import ChatModel, chat_model
+from quantext_graph.models.chat_model import ChatModel, ModelError, chat_model
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit, prepare
 from quantext_graph.workspace.folder import Workspace, default_workspace, open_or_create
 from quantext_graph.workspace.store import Store
 
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.language_models.chat_models import BaseChatModel
+
 _PROGRESS_SECONDS = 0.1
+
+Role = Literal["chat", "verify"]
+
+
+class OwnModels(TypedDict, total=False):
+    """Models that an app made itself, in place of those that the spec names.
+
+    `chat` writes, and judges where there is no `verify`; `embedding` helps to label. Any LangChain
+    `BaseChatModel` and `Embeddings` serve. `remote` says whether text leaves this machine by them:
+    without it a model is local where its address is seen to be, and is else refused, unless the spec
+    says `allow_remote: true`. They are their owner's to close, and live in this process alone.
+    """
+
+    chat: BaseChatModel | ChatModel | None
+    verify: BaseChatModel | ChatModel | None
+    embedding: Embeddings | None
+    remote: bool | None
 
 
 class Resources:
     """Models, auxiliary set and kit of a spec: made when first needed, shared by all stages.
 
-    Only public data goes in. `chat` and `verify` replace the spec's models, for an app that holds
-    its own clients.
+    Only public data goes in. An app's own models (`OwnModels`) take the place of the spec's.
+
+    Raises:
+        ModelError: for what is no such model.
+        RemoteModelRefused: where text would leave the machine by one and the spec does not allow it.
     """
 
-    def __init__(self, spec: Spec, *, chat: ChatModel | None = None, verify: ChatModel | None = None) -> None:
+    def __init__(self, spec: Spec, **own: Unpack[OwnModels]) -> None:
         self.spec = spec
         self._guard = threading.RLock()
-        self._given = {"chat": chat, "verify": verify}
+        self._given: dict[str, ChatModel] = {}
+        self._embedding: Embeddings | None = None
+        self._take(own)
         self._opened: dict[str, ChatModel] = {}
         self._kept: dict[str, Any] = {}
         self._kit: Kit | None = None
+
+    @classmethod
+    def held(cls, spec: Spec, resources: Resources | None, own: OwnModels) -> Resources:
+        """`resources`, or new ones with an app's own models.
+
+        Raises:
+            ModelError: both, since the models would not be used.
+        """
+        if resources is not None and own:
+            raise ModelError(
+                f"{', '.join(own)}: given beside `resources`; give models to `Resources(spec, ...)` itself"
+            )
+        return resources or cls(spec, **own)
 
     @cached_property
     def auxiliary(self) -> Auxiliary:
@@ -62,14 +102,20 @@ class Resources:
                 rows = list(zip(texts, map(tuple, codes.tolist()), strict=True))
                 cache = user_cache_path("quantext-graph") / "openings"
                 self._kit = prepare(
-                    self.spec, rows, self.chat(), self.verify(), cache=cache, progress=progress
+                    self.spec,
+                    rows,
+                    self.chat(),
+                    self.verify(),
+                    embedding=self._embedding,
+                    cache=cache,
+                    progress=progress,
                 )
             return self._kit
 
     @property
     def given(self) -> bool:
         """Whether a model came from outside, and so lives in this process alone."""
-        return any(model is not None for model in self._given.values())
+        return bool(self._given) or self._embedding is not None
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """What `make` gives the first time, kept under `name` and closed with the rest."""
@@ -91,9 +137,23 @@ class Resources:
         self._opened.clear()
         self._kit = None
 
-    def _model(self, role: str) -> ChatModel:
+    def _take(self, own: OwnModels) -> None:
+        if not any(model is not None for name, model in own.items() if name != "remote"):
+            return
+        # Costs the import of LangChain's clients, which a spec alone may not need.
+        from quantext_graph.models.instances import own_chat_model, own_embedding
+
+        models, limits, remote = self.spec.models, self.spec.limits, own.get("remote")
+        roles: tuple[Role, ...] = ("chat", "verify")
+        for role in roles:
+            if (model := own.get(role)) is not None:
+                self._given[role] = own_chat_model(role, model, models, limits, remote)
+        if (embedding := own.get("embedding")) is not None:
+            self._embedding = own_embedding(embedding, models, remote)
+
+    def _model(self, role: Role) -> ChatModel:
         with self._guard:
-            given = self._given[role] or (self._given["chat"] if role == "verify" else None)
+            given = self._given.get(role) or self._given.get("chat" if role == "verify" else role)
             if given is not None:
                 return given
             models = self.spec.models

@@ -7,7 +7,7 @@ rewrite alone hides no proportion of a corpus, that is what `build_graph` is for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, Unpack
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, create_model, wi
 from typing_extensions import TypedDict
 
 from quantext_graph.graph.record_graph import build_record_graph
-from quantext_graph.graph.resources import Resources
+from quantext_graph.graph.resources import OwnModels, Resources
 from quantext_graph.spec.errors import QuantextError, unknown_name
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.label import label
@@ -115,7 +115,7 @@ class Rewriter(Runnable[RewriteRequest, RewriteReply]):
         }
 
 
-def build_rewriter(spec: Spec, *, resources: Resources | None = None) -> Rewriter:
+def build_rewriter(spec: Spec, *, resources: Resources | None = None, **own: Unpack[OwnModels]) -> Rewriter:
     """A verified rewriter for the attributes and models of `spec`; its private data set is not opened.
 
     ```python
@@ -125,9 +125,10 @@ def build_rewriter(spec: Spec, *, resources: Resources | None = None) -> Rewrite
 
     Args:
         spec: attributes, auxiliary set, models and limits are used.
-        resources: models made elsewhere.
+        resources: what is shared with other graphs of the spec, models among it.
+        **own: an app's own models, as for `build_graph`.
     """
-    return Rewriter(spec, resources or Resources(spec))
+    return Rewriter(spec, Resources.held(spec, resources, own))
 
 
 class RewriteTool(BaseTool):
@@ -147,7 +148,7 @@ class RewriteTool(BaseTool):
             return {"error": str(error)}
 
 
-def rewrite_tool(spec: Spec, *, resources: Resources | None = None) -> BaseTool:
+def rewrite_tool(spec: Spec, *, resources: Resources | None = None, **own: Unpack[OwnModels]) -> BaseTool:
     """`build_rewriter` as the LangChain tool `rewrite_to_target`, whose schema lists the attributes and
     categories of `spec`. A mistake in the arguments is answered as `{"error": ...}`."""
     categories = {a.name: Literal[a.category_names] for a in spec.attributes}
@@ -160,7 +161,7 @@ def rewrite_tool(spec: Spec, *, resources: Resources | None = None) -> BaseTool:
         target=(target, Field(description="the category that the new text should have, by attribute")),
     )
     return RewriteTool(
-        build_rewriter(spec, resources=resources),
+        build_rewriter(spec, resources=resources, **own),
         name="rewrite_to_target",
         description=(
             "Rewrite a text so that it reads as the target categories, and have the result verified. "

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
-from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel
 
@@ -50,7 +49,6 @@ __all__ = [
     "Scores",
     "Usage",
     "chat_model",
-    "from_langchain",
     "text_embedding",
     "tracing_warning",
 ]
@@ -244,15 +242,6 @@ class ChatModel:
                 break
             request = _again(request, failed, failure)
         return Reply(failure.outcome, reason=failure.reason, usage=usage)
-
-
-def from_langchain(model: BaseChatModel, *, name: str = "custom", remote: bool) -> ChatModel:
-    """A `ChatModel` over any LangChain chat model; the caller says whether text leaves the machine."""
-    from quantext_graph.models.endpoints import LangChainEndpoint
-
-    keep_bodies_out_of_logs()
-    endpoint = LangChainEndpoint(lambda _temperature, _limit: model, address=name)
-    return ChatModel(name, [endpoint], remote=remote)
 
 
 def chat_model(reference: ModelSpec, models: Models, limits: Limits | None = None) -> ChatModel:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -19,7 +19,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from quantext_graph.graph.release_graph import build_graph
-from quantext_graph.graph.resources import Resources
+from quantext_graph.graph.resources import OwnModels, Resources
 from quantext_graph.graph.state import Progress, ReleaseContext
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
@@ -48,7 +48,7 @@ class Outcome:
 
 
 class Run:
-    """One release in its workspace. `resources` may bring models made elsewhere.
+    """One release in its workspace; `**own` are an app's own models, as for `build_graph`.
 
     Use as a context manager: leaving it closes the models that were opened.
     """
@@ -61,12 +61,13 @@ class Run:
         output: Path | None = None,
         resources: Resources | None = None,
         control: RunControl | None = None,
+        **own: Unpack[OwnModels],
     ) -> None:
         self.spec = spec
         self.workspace = workspace
         self.control = control or RunControl()
         self.output = output or spec.output.path
-        self._resources = resources or Resources(spec)
+        self._resources = Resources.held(spec, resources, own)
 
     @classmethod
     def start(cls, spec: Spec, workspace: Path | None = None, **options: Any) -> Run:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 from pydantic_core import CoreSchema, core_schema
 
 from quantext_graph.core.chow_liu import Tree, learn_tree, mutual_information
@@ -63,26 +64,27 @@ def prepare(
     chat: ChatModel,
     verify: ChatModel,
     *,
+    embedding: Embeddings | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Kit:
     """The kit of a run. `auxiliary` holds public texts with their category codes (None: no label);
-    `cache` is the folder of openings made before, of public data only; `progress` is called with
-    (step, done, total)."""
+    `embedding` replaces the spec's; `cache` is the folder of openings made before, of public data only;
+    `progress` is called with (step, done, total)."""
     say = progress or (lambda _step, _done, _total: None)
     rows = [(text, codes) for text, codes in auxiliary if all(code is not None for code in codes)]
     texts = [text for text, _ in rows]
     codes = np.array([codes for _, codes in rows], dtype=np.int64).reshape(len(rows), len(spec.attributes))
     say("learn", 0, 3)
-    labeller = _learn(spec, texts, codes, "all") if len(rows) >= ENOUGH else None
+    labeller = _learn(spec, texts, codes, "all", embedding) if len(rows) >= ENOUGH else None
     say("learn", 1, 3)
-    picker, evaluator, accuracy = _judges(spec, texts, codes, say)
+    picker, evaluator, accuracy = _judges(spec, texts, codes, embedding, say)
     say("learn", 3, 3)
     combinations: list[Combination] = [tuple(row) for row in codes.tolist()]
     examples = Examples.of(texts, combinations, labeller)
     tree = _tree(spec, codes)
     questions = Questions(spec, verify, examples, _contexts(spec, codes, tree))
-    opener = picker or (_learn(spec, texts, codes, "words") if len(rows) >= SMALLEST else None)
+    opener = picker or (_learn(spec, texts, codes, "words", embedding) if len(rows) >= SMALLEST else None)
     return Kit(
         spec,
         chat,
@@ -99,17 +101,19 @@ def prepare(
     )
 
 
-def _learn(spec: Spec, texts: Sequence[str], codes: np.ndarray, features: Features) -> TextClassifier:
+def _learn(
+    spec: Spec, texts: Sequence[str], codes: np.ndarray, features: Features, given: Embeddings | None = None
+) -> TextClassifier:
     """The evaluator does without the embedding, so that it sees with other eyes. Static vectors
     (wordllama) add nothing to the words."""
     models, embedding = spec.models, None
-    if features != "characters" and models.embedding != "wordllama":
-        embedding = text_embedding(models.embedding, models)
+    if features != "characters" and (given is not None or models.embedding != "wordllama"):
+        embedding = given or text_embedding(models.embedding, models)
     return TextClassifier.fit(texts, codes, spec.sizes, features=features, embedding=embedding)
 
 
 def _judges(
-    spec: Spec, texts: Sequence[str], codes: np.ndarray, say: Progress
+    spec: Spec, texts: Sequence[str], codes: np.ndarray, embedding: Embeddings | None, say: Progress
 ) -> tuple[TextClassifier | None, TextClassifier | None, tuple[float, ...] | None]:
     """Picker and evaluator, on rows apart where there are enough, and the evaluator's held-out accuracy."""
     if len(texts) < SMALLEST:
@@ -119,7 +123,7 @@ def _judges(
         return None, alone, alone.accuracy
     order = np.random.default_rng(1).permutation(len(texts))
     first, second = np.split(order, [int(0.6 * len(order))])
-    picker = _learn(spec, [texts[i] for i in first], codes[first], "words")
+    picker = _learn(spec, [texts[i] for i in first], codes[first], "words", embedding)
     say("learn", 2, 3)
     evaluator = _learn(spec, [texts[i] for i in second], codes[second], "characters")
     return picker, evaluator, evaluator.score([texts[i] for i in first], codes[first])

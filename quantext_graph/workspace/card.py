@@ -19,7 +19,7 @@ Facts = dict[str, Any]
 
 def facts(spec: Spec, draw: Mapping[str, Any], report: Mapping[str, Any], columns: Sequence[str]) -> Facts:
     """What a release may say of itself: a function of the spec, the draw, n and the texts alone."""
-    models = spec.models
+    chat, verify = spec.models.chat, spec.models.verify
     return {
         "format": 1,
         "quantext_graph": version("quantext-graph"),
@@ -33,10 +33,7 @@ def facts(spec: Spec, draw: Mapping[str, Any], report: Mapping[str, Any], column
         "released_shares": draw["shares"],
         "notes": draw["notes"],
         "evaluation": report["evaluation"],
-        "models": {
-            "rewriter": models.chat.model,
-            "verifier": (models.verify or models.chat).model,
-        },
+        "models": report.get("models") or {"rewriter": chat.model, "verifier": (verify or chat).model},
     }
 
 

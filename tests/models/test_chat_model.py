@@ -28,9 +28,9 @@ from quantext_graph.models.chat_model import (
     RemoteModelRefused,
     Usage,
     chat_model,
-    from_langchain,
     tracing_warning,
 )
+from quantext_graph.models.instances import from_langchain
 from quantext_graph.models.option_scores import option_scores
 from quantext_graph.models.privacy import is_loopback
 from quantext_graph.models.replies import Token
