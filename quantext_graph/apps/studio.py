@@ -12,8 +12,9 @@ from functools import lru_cache
 
 from langgraph.runtime import Runtime
 
+from quantext_graph.graph.job import Job
 from quantext_graph.graph.release_graph import assemble
-from quantext_graph.graph.resources import Job, Resources
+from quantext_graph.graph.resources import Resources
 from quantext_graph.graph.state import ReleaseContext
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec

@@ -15,7 +15,6 @@ from quantext_graph.audit.report import render
 from quantext_graph.audit.sources import inputs_of_files, inputs_of_run
 from quantext_graph.audit.verdict import verdict
 from quantext_graph.models.chat_model import ChatModel, chat_model, text_embedding
-from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import ModelSpec, Spec
 from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace, private_file
 from quantext_graph.workspace.store import one_line
@@ -37,8 +36,6 @@ def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Pro
         QuantextError: where the run has not come to the gate, or a model cannot be had.
     """
     with Workspace.open(folder) as workspace, workspace.locked():
-        if workspace.store.meta("report") is None:
-            raise QuantextError(f"{folder}: not at the gate yet; `quantext resume {folder}` goes on")
         spec = workspace.spec
         report = _audit(inputs_of_run(workspace), spec, attackers, progress)
         workspace.write_private(REPORT, render(report))

@@ -3,76 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from quantext_graph.audit.attacks import UNKNOWN, share
 from quantext_graph.audit.inputs import AuditInputs, Draw, Pair
 from quantext_graph.core.arrays import Codes
-from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.rules import MechanismParameters
 from quantext_graph.data.auxiliary import read_auxiliary
 from quantext_graph.data.records import open_table, read_private
 from quantext_graph.mechanism.guarantees import mechanism_parameters, public_codes, release_rule
-from quantext_graph.spec.errors import SpecError
+from quantext_graph.mechanism.public_draw import PublicDraw
+from quantext_graph.spec.errors import QuantextError, SpecError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.spec.models import Source, Spec
 from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.records import StoredPair
 
 
 def inputs_of_run(workspace: Workspace) -> AuditInputs:
-    """What a run that has come to the gate knows of its release."""
+    """What a run knows of its release.
+
+    Raises:
+        QuantextError: where it has not come to the gate.
+    """
     spec, store = workspace.spec, workspace.store
-    report, private, draw = (store.meta(key) for key in ("report", "private_report", "draw"))
+    report, draw = store.report(), store.draw()
+    if report is None or draw is None:
+        raise QuantextError(
+            f"{workspace.folder}: not at the gate yet; `quantext resume {workspace.folder}` goes on"
+        )
     realised = np.array(store.meta("realised"), dtype=np.int64)
     pairs = [_pair(found, tuple(said)) for found, said in zip(store.pairs(), realised.tolist(), strict=True)]
     auxiliary_texts, auxiliary = read_auxiliary(spec)
-    accuracy = report["evaluation"]["accuracy"].values()
+    accuracy = report.evaluation.accuracy.values()
     return AuditInputs(
         private_texts=[pair.before for pair in pairs],
         private_codes=store.labels(),
         released_texts=[pair.after for pair in pairs],
         targets=store.assigned(),
         realised=realised,
-        evaluator=report["evaluation"]["evaluator"],
+        evaluator=report.evaluation.evaluator,
         evaluator_accuracy=[np.nan if share is None else share for share in accuracy],
         pairs=pairs,
-        after_attempts=private["on_target_after_attempts"],
+        after_attempts=store.private_report().on_target_after_attempts,
         auxiliary_texts=auxiliary_texts,
         auxiliary_codes=auxiliary if len(auxiliary) else None,
         draw=_draw(spec, draw, store.n, auxiliary),
     )
 
 
-def _pair(found: dict[str, Any], realised: tuple[int, ...]) -> Pair:
+def _pair(found: StoredPair, realised: tuple[int, ...]) -> Pair:
+    attempts = found.detail.attempts
     return Pair(
-        before=found["text"],
-        after=found["released"],
-        labels=tuple(found["labels"]),
-        target=tuple(found["target"]),
+        before=found.text,
+        after=found.released,
+        labels=found.labels,
+        target=found.target,
         realised=realised,
-        snippets=tuple(found["snippets"]),
-        attempts=len(found["attempts"]),
-        failures=tuple(reason for attempt in found["attempts"] for reason in attempt["failures"]),
-        verified=found["verified"],
-        fallback=bool(found["fallback"]),
+        snippets=tuple(found.detail.snippets),
+        attempts=len(attempts),
+        failures=tuple(reason for attempt in attempts for reason in attempt.failures),
+        verified=found.verified,
+        fallback=found.detail.fallback,
     )
 
 
-def _draw(spec: Spec, draw: dict[str, Any], n: int, auxiliary: Codes) -> Draw:
+def _draw(spec: Spec, draw: PublicDraw, n: int, auxiliary: Codes) -> Draw:
     """The rule of the release with its very pool, made again from what is public."""
     codes = public_codes(spec, auxiliary)
-    leakage = {
-        each["secret"]: Leakage(**{key: value for key, value in each.items() if key != "secret"})
-        for each in draw["leakage"]
-    }
     return Draw(
         parameters=MechanismParameters(**mechanism_parameters(spec)),
-        rule=release_rule(spec, n, codes, pool_seed=draw["pool_seed"]),
-        choice=tuple(draw["choice"]),
-        leakage=leakage,
-        seeded=draw["seeded"],
+        rule=release_rule(spec, n, codes, pool_seed=draw.pool_seed),
+        choice=draw.choice,
+        leakage={each.secret: each.leakage for each in draw.leakage},
+        seeded=draw.seeded,
     )
 
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
-from quantext_graph.graph.quantize_node import draw_by_tool
+from quantext_graph.graph.job import Job
 from quantext_graph.graph.ray_workers import RayWorkers
 from quantext_graph.graph.record_graph import RecordGraph
 from quantext_graph.graph.report import figures
-from quantext_graph.graph.resources import Job
 from quantext_graph.graph.state import Progress
 from quantext_graph.graph.workers import Step, Written, run_pass, work
 from quantext_graph.mechanism.draw import quantize_records
@@ -25,8 +24,10 @@ from quantext_graph.models.errors import Halted
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.steps.label import Labels
 from quantext_graph.workspace.ledger import Ledger
+from quantext_graph.workspace.records import StoredRecord
+from quantext_graph.workspace.reports import Seconds
 from quantext_graph.workspace.speeds import remember_speed
-from quantext_graph.workspace.store import Store, StoredRecord
+from quantext_graph.workspace.store import Store
 
 
 class NotEnoughVerified(QuantextError):
@@ -123,13 +124,7 @@ def _timed(store: Store, stage: str) -> Iterator[None]:
     try:
         yield
     finally:
-        spent = store.meta("seconds", {})
-        before = spent.get(stage, {"wall": 0.0, "cpu": 0.0})
-        spent[stage] = {
-            "wall": before["wall"] + time.monotonic() - wall,
-            "cpu": before["cpu"] + time.process_time() - cpu,
-        }
-        store.set_meta("seconds", spent)
+        store.add_seconds(stage, Seconds(wall=time.monotonic() - wall, cpu=time.process_time() - cpu))
         store.commit()
         made = _calls(store) - calls
         for model, share in made.most_common(1):
@@ -141,7 +136,7 @@ def _calls(store: Store) -> Counter[str]:
     """Calls so far by model."""
     calls: Counter[str] = Counter()
     for row in store.usage():
-        calls[row["model"]] += row["calls"]
+        calls[row.model] += row.calls
     return calls
 
 
@@ -149,7 +144,9 @@ def match_assign(job: Job) -> Progress:
     """Alg. 1 lines 2-14: the one draw of this run, and who gets which target, by a call of the `quantize`
     tool."""
     store, spec = job.store, job.spec
-    if store.meta("draw") is None:
+    if store.draw() is None:
+        from quantext_graph.graph.quantize_node import draw_by_tool
+
         job.emit({"stage": "match", "done": 0, "total": 1})
         store.set_meta("stage", "match")
         labels = store.labels()
@@ -163,7 +160,7 @@ def match_assign(job: Job) -> Progress:
                 bound_nats=drawn.leakage.bound_nats,
                 note={"secrets": [secret.title for secret in spec.secrets]},
             )
-        store.put_draw(drawn.to_json(), drawn.assigned)
+        store.put_draw(drawn.public, drawn.assigned)
         job.emit({"stage": "match", "done": 1, "total": 1})
     return {"rewritten": store.counts().rewritten}
 
@@ -204,12 +201,12 @@ def report(job: Job) -> Progress:
             f"`quantext resume {job.workspace.folder} --retry-failed` tries those again, "
             "--min-verified SHARE lowers the bar"
         )
-    if store.meta("report") is None:
+    public = store.report()
+    if public is None:
         public, private, realised = figures(job)
-        store.set_meta("realised", realised.tolist())
-        store.set_meta("private_report", private)
-        store.set_meta("report", public)
-        job.workspace.write_private("report.json", json.dumps({**public, "private": private}, indent=2))
+        store.put_report(public, private, realised)
+        said = {**public.model_dump(), "private": private.model_dump()}
+        job.workspace.write_private("report.json", json.dumps(said, indent=2))
     store.set_meta("stage", "gate")
     store.commit()
-    return {"report": store.meta("report")}
+    return {"report": public.model_dump(mode="json")}

@@ -21,8 +21,9 @@ from langgraph.types import Checkpointer, interrupt
 from pydantic import ValidationError
 
 from quantext_graph.graph import nodes as stages
+from quantext_graph.graph.job import Job
 from quantext_graph.graph.record_graph import build_record_graph
-from quantext_graph.graph.resources import Job, OwnModels, Resources
+from quantext_graph.graph.resources import OwnModels, Resources
 from quantext_graph.graph.state import Approval, Progress, ReleaseContext, ReleaseState
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.publish import publish

@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from quantext_graph.core.distribution import distribution_from_json, total_variation_from
-from quantext_graph.graph.resources import Job
+from quantext_graph.graph.job import Job
 from quantext_graph.graph.workers import run_pass
+from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.verify import Evaluation, evaluate
+from quantext_graph.workspace.records import StoredPair
+from quantext_graph.workspace.reports import Judgement, ModelNames, PrivateReport, Report, SecretShares
 from quantext_graph.workspace.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -25,29 +28,29 @@ Array = np.ndarray[Any, Any]
 _CHUNK = 2000  # texts judged at a time
 
 
-def figures(job: Job) -> tuple[dict[str, Any], dict[str, Any], Array]:
-    """Judge the finished release: (public figures, private figures), both ready for JSON, and what the
-    evaluator read off each released text, (n, m) codes in order of id."""
+def figures(job: Job) -> tuple[Report, PrivateReport, Array]:
+    """Judge the finished release: public figures, private figures, and what the evaluator read off each
+    released text, (n, m) codes in order of id."""
     spec, store = job.spec, job.store
+    draw = store.draw()
+    assert draw is not None
     judge = _judge_by_classifier if job.kit.evaluator is not None else _judge_by_model
     realised, after, evaluation = judge(job)
     hits = realised == store.assigned()
     names = [attribute.name for attribute in spec.attributes]
-    public = {
-        "n": store.n,
-        "leakage": store.meta("draw")["leakage"],
-        "models": {"rewriter": job.kit.chat.name, "verifier": job.kit.verify.name},
-        "evaluation": {
-            "evaluator": evaluation.evaluator,
-            "accuracy": {
-                name: None if math.isnan(share) else share
-                for name, share in zip(names, evaluation.accuracy, strict=True)
-            },
-            "on_target": float(hits.all(axis=1).mean()),
-            "by_attribute": dict(zip(names, hits.mean(axis=0).tolist(), strict=True)),
-        },
-    }
-    return public, _private(spec, store, after), realised
+    accuracy = [None if math.isnan(share) else share for share in evaluation.accuracy]
+    public = Report(
+        n=store.n,
+        leakage=draw.leakage,
+        models=ModelNames(rewriter=job.kit.chat.name, verifier=job.kit.verify.name),
+        evaluation=Judgement(
+            evaluator=evaluation.evaluator,
+            accuracy=dict(zip(names, accuracy, strict=True)),
+            on_target=float(hits.all(axis=1).mean()),
+            by_attribute=dict(zip(names, hits.mean(axis=0).tolist(), strict=True)),
+        ),
+    )
+    return public, _private(spec, store, draw, after), realised
 
 
 def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
@@ -57,11 +60,11 @@ def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
     done = 0
     pairs = job.store.pairs()
     while chunk := list(islice(pairs, _CHUNK)):
-        target = np.array([pair["target"] for pair in chunk])
-        released = evaluate(job.kit, [pair["released"] for pair in chunk])
+        target = np.array([pair.target for pair in chunk])
+        released = evaluate(job.kit, [pair.released for pair in chunk])
         realised.append(released.codes)
         for_limit = [
-            evaluate(job.kit, [_after(pair, k)["text"] for pair in chunk]).codes == target
+            evaluate(job.kit, [pair.after(k).text for pair in chunk]).codes == target
             for k in range(1, job.spec.limits.attempts + 1)
         ]
         after.append(np.stack([hits.all(axis=1) for hits in for_limit], axis=1))
@@ -76,15 +79,15 @@ def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
     realised: dict[int, Array] = {}
     after: dict[int, list[bool]] = {}
 
-    def work(pair: dict[str, Any]) -> tuple[dict[str, Any], Evaluation]:
-        return pair, evaluate(job.kit, [pair["released"]])
+    def work(pair: StoredPair) -> tuple[StoredPair, Evaluation]:
+        return pair, evaluate(job.kit, [pair.released])
 
-    def keep(result: tuple[dict[str, Any], Evaluation]) -> None:
+    def keep(result: tuple[StoredPair, Evaluation]) -> None:
         pair, found = result
-        realised[pair["id"]] = found.codes[0]
+        realised[pair.id] = found.codes[0]
         job.store.add_usage("judge", job.kit.verify.name, found.usage)
         limits = range(1, job.spec.limits.attempts + 1)
-        after[pair["id"]] = [_after(pair, k)["on_target"] for k in limits]
+        after[pair.id] = [pair.after(k).on_target for k in limits]
         job.emit({"stage": "report", "done": len(realised), "total": job.store.n})
 
     workers = job.spec.limits.concurrency
@@ -94,49 +97,43 @@ def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
     return np.array([realised[i] for i in ids]), np.array([after[i] for i in ids]), evaluation
 
 
-def _after(pair: dict[str, Any], count: int) -> dict[str, Any]:
-    """The attempt that the record would have ended with, had `count` been the limit."""
-    tried: list[dict[str, Any]] = pair["attempts"][:count]
-    return next((attempt for attempt in tried if attempt["on_target"]), tried[-1])
-
-
-def _private(spec: Spec, store: Store, after: Array) -> dict[str, Any]:
+def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array) -> PrivateReport:
     labels, assigned = store.labels(), store.assigned()
-    released = distribution_from_json(store.meta("draw")["released"])
+    released = distribution_from_json(draw.released)
     combos, counts = np.unique(labels, axis=0, return_counts=True)
     failures: Counter[str] = Counter()
     fallbacks = 0
     for pair in store.pairs():
-        fallbacks += bool(pair["fallback"])
-        failures.update(reason for attempt in pair["attempts"] for reason in attempt["failures"])
+        fallbacks += pair.detail.fallback
+        failures.update(reason for attempt in pair.detail.attempts for reason in attempt.failures)
     totals = store.counts()
-    return {
-        "labels": {
+    return PrivateReport(
+        labels={
             attribute.name: {
                 name: int((labels[:, i] == code).sum()) for code, name in enumerate(attribute.category_names)
             }
             for i, attribute in enumerate(spec.attributes)
         },
-        "secrets": [
-            {
-                "secret": secret.title,
-                "private": _share(labels, spec.secret_codes(secret)),
-                "released": _share(assigned, spec.secret_codes(secret)),
-            }
+        secrets=tuple(
+            SecretShares(
+                secret=secret.title,
+                private=_share(labels, spec.secret_codes(secret)),
+                released=_share(assigned, spec.secret_codes(secret)),
+            )
             for secret in spec.secrets
-        ],
-        "tv_to_release": total_variation_from(combos, counts / len(labels), released),
-        "mean_changes": float((labels != assigned).sum(axis=1).mean()),
-        "verified": totals.verified,
-        "unverified": totals.unverified,
-        "fallbacks": fallbacks,
-        "on_target_after_attempts": after.mean(axis=0).tolist(),
-        "failures": dict(failures.most_common()),
-        "dropped": store.meta("dropped", {}),
-        "label_failures": store.label_failures(),
-        "usage": store.usage(),
-        "seconds": store.meta("seconds", {}),
-    }
+        ),
+        tv_to_release=total_variation_from(combos, counts / len(labels), released),
+        mean_changes=float((labels != assigned).sum(axis=1).mean()),
+        verified=totals.verified,
+        unverified=totals.unverified,
+        fallbacks=fallbacks,
+        on_target_after_attempts=tuple(after.mean(axis=0).tolist()),
+        failures=dict(failures.most_common()),
+        dropped=store.meta("dropped", {}),
+        label_failures=store.label_failures(),
+        usage=tuple(store.usage()),
+        seconds=store.seconds(),
+    )
 
 
 def _share(codes: Any, where: dict[int, tuple[int, ...]]) -> float:

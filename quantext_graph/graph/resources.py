@@ -1,33 +1,24 @@
-"""What the stages of one run work with: its workspace, models, public data and progress."""
+"""What the stages of a run share: models, public data and the kit made of them."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from langgraph.runtime import Runtime
 from platformdirs import user_cache_path
 from typing_extensions import TypedDict
 
 from quantext_graph.data.auxiliary import Auxiliary, read_auxiliary
-from quantext_graph.graph.state import ReleaseContext
+from quantext_graph.graph.progress import Listener
 from quantext_graph.models.chat_model import ChatModel, ModelError, chat_model
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit, prepare
-from quantext_graph.workspace.folder import Workspace, default_workspace, open_or_create
-from quantext_graph.workspace.store import Store
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from langchain_core.language_models.chat_models import BaseChatModel
-
-_PROGRESS_SECONDS = 0.1
 
 Role = Literal["chat", "verify"]
 
@@ -91,7 +82,7 @@ class Resources:
     def verify(self) -> ChatModel:
         return self._model("verify")
 
-    def kit(self, emit: Callable[[dict[str, Any]], None]) -> Kit:
+    def kit(self, emit: Listener) -> Kit:
         with self._guard:
             if self._kit is None:
                 texts, codes = self.auxiliary
@@ -163,61 +154,3 @@ class Resources:
             if role not in self._opened:
                 self._opened[role] = chat_model(reference, models, self.spec.limits)
             return self._opened[role]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One stage's hands: everything it needs, and nothing of LangGraph."""
-
-    spec: Spec
-    workspace: Workspace
-    output: Path
-    resources: Resources
-    emit: Callable[[dict[str, Any]], None]
-    stop: Callable[[], bool]
-
-    @property
-    def store(self) -> Store:
-        return self.workspace.store
-
-    def idle(self) -> None:
-        """Between results: keep what is there, and do not wait for a server once told to stop."""
-        self.store.commit()
-        self.resources.halt(self.stop())
-
-    @property
-    def kit(self) -> Kit:
-        return self.resources.kit(self.emit)
-
-    @classmethod
-    @contextmanager
-    def of(
-        cls, spec: Spec, runtime: Runtime[ReleaseContext], resources: Resources, default: ReleaseContext
-    ) -> Iterator[Job]:
-        """The job of one node's run; holds the workspace's lock while it lasts. As a subgraph the graph
-        meets its parent's context, which may be of any kind: then `default` says where the run lives."""
-        context = runtime.context if isinstance(runtime.context, ReleaseContext) else default
-        folder = Path(context.workspace) if context.workspace else default_workspace(spec)
-        workspace = open_or_create(folder, spec)
-        output = Path(context.output) if context.output else spec.output.path
-        with workspace.locked(stage=True):
-            try:
-                emit = _sparing(runtime.stream_writer)
-                yield cls(spec, workspace, output, resources, emit, lambda: runtime.drain_requested)
-            finally:
-                workspace.close()
-
-
-def _sparing(write: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    """`write` for progress, first and last of a stage and else every `_PROGRESS_SECONDS`: each event wakes
-    two threads, and a hundred records a second would each do so."""
-    stage, said = "", 0.0
-
-    def emit(event: dict[str, Any]) -> None:
-        nonlocal stage, said
-        now = time.monotonic()
-        if event["stage"] != stage or event["done"] >= event["total"] or now - said >= _PROGRESS_SECONDS:
-            stage, said = event["stage"], now
-            write(event)
-
-    return emit

@@ -9,9 +9,9 @@ before Python 3.12.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
 
@@ -23,7 +23,7 @@ class Progress(TypedDict, total=False):
     rewritten: int
     verified: int
     unverified: int
-    report: dict[str, Any]
+    report: dict[str, JsonValue]
     decision: Literal["approved", "refused"]
     release: str
 

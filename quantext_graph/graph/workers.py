@@ -18,7 +18,7 @@ from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.label import Labels
 from quantext_graph.steps.label import label as label_text
-from quantext_graph.workspace.store import Rewrite, StoredRecord
+from quantext_graph.workspace.records import Rewrite, RewriteDetail, StoredAttempt, StoredRecord
 
 _IDLE_SECONDS = 0.5
 
@@ -122,14 +122,14 @@ def _writing(kit: Kit, record_graph: RecordGraph) -> Callable[[Unwritten], Writt
         with tracing_context(enabled=False):
             state: Any = graph.invoke(given, context=kit, output_keys=_KEPT, version="v2").value
         result = state["result"]
-        detail = {
-            "snippets": list(state["snippets"]),
-            "fallback": result.fallback,
-            "attempts": [
-                {"text": a.text, "on_target": a.on_target, "failures": list(a.failures)}
-                for a in state["attempts"]
-            ],
-        }
+        # Of what this process made itself: to validate it again would be paid for each record.
+        attempts = tuple(
+            StoredAttempt.model_construct(text=a.text, on_target=a.on_target, failures=a.failures)
+            for a in state["attempts"]
+        )
+        detail = RewriteDetail.model_construct(
+            snippets=state["snippets"], fallback=result.fallback, attempts=attempts
+        )
         return Rewrite(id_, result.text, result.on_target, detail), state["usage"]
 
     return write

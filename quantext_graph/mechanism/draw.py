@@ -22,6 +22,7 @@ from quantext_graph.mechanism.guarantees import (
     release_tree,
     rule_guarantees,
 )
+from quantext_graph.mechanism.public_draw import DrawnTree, PublicDraw, SecretLeakage
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 
@@ -47,20 +48,23 @@ class RecordDraw:
         """The target of each record, (n, m); private, since it stands in the order of the records."""
         return self.quantization.assigned
 
-    def to_json(self) -> dict[str, Any]:
-        """The public part: mechanism, leakage of each secret, released distribution and shares, the pool."""
+    @property
+    def public(self) -> PublicDraw:
+        """What anybody may know of the draw."""
         drawn = self.quantization
-        return {
-            "mechanism": self.guarantees.mechanism,
-            "leakage": [{"secret": title, **asdict(each)} for title, each in self.guarantees.secrets.items()],
-            "released": drawn.released.to_json(),
-            "shares": self.shares,
-            "tree": {"root": drawn.tree.root, "parents": list(drawn.tree.parents)},
-            "pool_seed": drawn.pool_seed,
-            "choice": list(drawn.choice),
-            "seeded": drawn.seeded,
-            "notes": list(self.guarantees.notes),
-        }
+        return PublicDraw(
+            mechanism=self.guarantees.mechanism,
+            leakage=tuple(
+                SecretLeakage(secret=title, **asdict(each)) for title, each in self.guarantees.secrets.items()
+            ),
+            released=drawn.released.to_json(),
+            shares=self.shares,
+            tree=DrawnTree(root=drawn.tree.root, parents=drawn.tree.parents),
+            pool_seed=drawn.pool_seed,
+            choice=drawn.choice,
+            seeded=drawn.seeded,
+            notes=self.guarantees.notes,
+        )
 
 
 class DrawArguments(BaseModel):

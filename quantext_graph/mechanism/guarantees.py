@@ -16,6 +16,7 @@ from quantext_graph.core.public_pool import missing_categories
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.selection import JointRule, PerComponentRule, Rule
+from quantext_graph.mechanism.public_draw import Parameter
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.models import Spec
 
@@ -33,7 +34,7 @@ class Guarantees:
 
     secrets: dict[str, Leakage]
     components: int
-    mechanism: dict[str, Any]
+    mechanism: dict[str, Parameter]
     notes: tuple[str, ...]
 
     @property
@@ -128,9 +129,9 @@ def rule_guarantees(spec: Spec, n: int, auxiliary: Codes | None, tree: Tree, rul
     )
 
 
-def _in_use(spec: Spec, rule: Rule) -> dict[str, Any]:
+def _in_use(spec: Spec, rule: Rule) -> dict[str, Parameter]:
     mechanism = spec.mechanism
-    common: dict[str, Any] = {
+    common: dict[str, Parameter] = {
         "selection": mechanism.selection,
         "pool": mechanism.pool,
         "targets": mechanism.targets,
@@ -140,7 +141,7 @@ def _in_use(spec: Spec, rule: Rule) -> dict[str, Any]:
     else:
         common["spread"] = mechanism.spread
     if isinstance(rule, JointRule):
-        size: dict[str, Any] = {"pool_size": rule.pool.size, "kept": rule.selection_size}
+        size: dict[str, Parameter] = {"pool_size": rule.pool.size, "kept": rule.selection_size}
         if mechanism.blind:
             size["blind"] = True
         return {**common, "budget_nats": mechanism.budget_nats, **size}

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 
-def guarantee(leakage: Mapping[str, Any], private: bool = True) -> list[str]:
+class Bound(Protocol):
+    """What is said of a leakage: `core.leakage.Leakage`, or what is kept of one."""
+
+    @property
+    def mechanism_nats(self) -> float: ...
+    @property
+    def cap_nats(self) -> float: ...
+    @property
+    def bound_nats(self) -> float: ...
+    @property
+    def vacuous(self) -> bool: ...
+
+
+def guarantee(leakage: Bound, private: bool = True) -> list[str]:
     """The guarantee for one secret in plain words, one sentence an entry."""
     if not private:
         return ["Not private: seeded. The draw was made with a seed, so anybody can repeat it."]
-    bound, cap = leakage["bound_nats"], leakage["cap_nats"]
-    if leakage["vacuous"]:
+    bound, cap = leakage.bound_nats, leakage.cap_nats
+    if leakage.vacuous:
         return [
-            f"The bound is vacuous: the rule may leak {leakage['mechanism_nats']:.1f} nats and the secret "
+            f"The bound is vacuous: the rule may leak {leakage.mechanism_nats:.1f} nats and the secret "
             f"holds only {cap:.1f}, so the bound promises nothing about it."
         ]
     factor = math.exp(bound)

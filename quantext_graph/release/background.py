@@ -23,12 +23,14 @@ from typing import Any, Literal
 
 from langsmith import tracing_context
 
+from quantext_graph.graph.progress import Listener, ProgressEvent, sparing
 from quantext_graph.release.run import Run, stoppable
 from quantext_graph.release.standing import status
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace
-from quantext_graph.workspace.store import Counts, WorkspaceError, one_line
+from quantext_graph.workspace.records import Counts
+from quantext_graph.workspace.store import WorkspaceError, one_line
 
 State = Literal["running", "gate", "published", "stopped", "failed"]
 
@@ -207,18 +209,14 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-class _Steps:
+def _steps(workspace: Workspace) -> Listener:
     """Writes what is being done into the workspace, now and then: counts, nothing of a record."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace, self._last, self._stage = workspace, 0.0, ""
+    def write(event: ProgressEvent) -> None:
+        step = {"stage": event["stage"], "done": event["done"], "total": event["total"]}
+        workspace.write_private(_STEP, json.dumps(step))
 
-    def __call__(self, event: Mapping[str, Any]) -> None:
-        now = time.monotonic()
-        if event["stage"] != self._stage or now - self._last >= _STEP_SECONDS:
-            self._stage, self._last = event["stage"], now
-            step = {name: event[name] for name in ("stage", "done", "total")}
-            self._workspace.write_private(_STEP, json.dumps(step))
+    return sparing(write, _STEP_SECONDS)
 
 
 def _work(folder: Path, retry_failed: bool) -> None:
@@ -231,7 +229,7 @@ def _work(folder: Path, retry_failed: bool) -> None:
             Run.resume(folder, retry_failed=retry_failed) as run,
             stoppable(run.control, lambda _: None),
         ):
-            run.go(_Steps(workspace))
+            run.go(_steps(workspace))
     except QuantextError as error:
         end = {"reason": str(error), "public_reason": error.public_line, "exit_code": error.exit_code}
         workspace.write_private(_END, json.dumps(end))

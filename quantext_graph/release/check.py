@@ -56,7 +56,7 @@ class Check:
             + ", ".join(f"{k} {v}" for k, v in self.guarantees.mechanism.items() if v is not None),
         ]
         for title, leakage in self.guarantees.secrets.items():
-            said.append(f"{title}: " + " ".join(guarantee(asdict(leakage), spec.mechanism.seed is None)))
+            said.append(f"{title}: " + " ".join(guarantee(leakage, spec.mechanism.seed is None)))
         said.append("estimate: " + self.estimate.line())
         return said + self.spending.lines()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from quantext_graph.prompts import load
 from quantext_graph.spec.models import ModelSpec, Spec
 from quantext_graph.steps.public_rows import ENOUGH, SMALLEST
 from quantext_graph.steps.wording import describe
+from quantext_graph.workspace.records import UsageRow
 from quantext_graph.workspace.speeds import remembered
 
 EMBEDDED_SECONDS = 4.0
@@ -170,24 +171,29 @@ def _time(model: ModelSpec, work: Work) -> tuple[float | None, str]:
     return None, "how long is not known before a first run with this model, or say `tokens_per_second`"
 
 
-def spent(spec: Spec, usage: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What each step has cost so far on each model, retries included: rows of the store's usage with
-    `cost`, None where the spec gives no price."""
+class Spent(UsageRow):
+    """What a step has spent on a model, and what it cost: None where the spec gives no price."""
+
+    cost: float | None = None
+
+
+def spent(spec: Spec, usage: Iterable[UsageRow]) -> list[Spent]:
+    """What each step has cost so far on each model, retries included."""
     models = (spec.models.chat, spec.models.verify, spec.models.evaluate)
     known = {model.model: model for model in models if model is not None}
     rows = []
     for row in usage:
-        model = known.get(row["model"])
-        cost = None if model is None else _cost(model, row["input_tokens"], row["output_tokens"])
-        rows.append({**row, "cost": None if cost is None else round(cost, 6)})
+        model = known.get(row.model)
+        cost = None if model is None else _cost(model, row.input_tokens, row.output_tokens)
+        rows.append(Spent(**row.model_dump(), cost=None if cost is None else round(cost, 6)))
     return rows
 
 
-def usage_line(row: Mapping[str, Any]) -> str:
-    money = "" if row["cost"] is None else f", {row['cost']:.2f} in money"
+def usage_line(row: Spent) -> str:
+    money = "" if row.cost is None else f", {row.cost:.2f} in money"
     return (
-        f"{row['step']} with {row['model']}: {row['calls']} calls, "
-        f"{_count(row['input_tokens'])} tokens read, {_count(row['output_tokens'])} written{money}"
+        f"{row.step} with {row.model}: {row.calls} calls, "
+        f"{_count(row.input_tokens)} tokens read, {_count(row.output_tokens)} written{money}"
     )
 
 

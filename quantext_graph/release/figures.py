@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from pydantic import JsonValue
+from typing_extensions import TypedDict
 
 from quantext_graph.mechanism.plain_words import guarantee
+from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.reports import Report
+from quantext_graph.workspace.store import WorkspaceError
 
 
 def published_folder(folder: Path) -> str:
@@ -17,60 +23,94 @@ def published_folder(folder: Path) -> str:
         return str(opened.store.meta("published"))
 
 
-def public_figures(folder: Path) -> dict[str, Any]:
+class PublicFigures(TypedDict):
+    """What the release card will say: `guarantee` in plain words by secret, `evaluation` of the texts."""
+
+    records: int
+    guarantee: dict[str, list[str]]
+    evaluation: dict[str, JsonValue]
+
+
+def public_figures(folder: Path) -> PublicFigures:
     """What the release card will say, and no more."""
     with Workspace.open(folder) as opened:
-        report, seeded = opened.store.meta("report"), opened.store.meta("draw")["seeded"]
+        report, draw = _at_gate(opened)
     return {
-        "records": report["n"],
-        "guarantee": {each["secret"]: guarantee(each, not seeded) for each in report["leakage"]},
-        "evaluation": report["evaluation"],
+        "records": report.n,
+        "guarantee": {each.secret: guarantee(each, not draw.seeded) for each in report.leakage},
+        "evaluation": report.evaluation.model_dump(),
     }
+
+
+def _at_gate(opened: Workspace) -> tuple[Report, PublicDraw]:
+    report, draw = opened.store.report(), opened.store.draw()
+    if report is None or draw is None:
+        raise WorkspaceError(
+            f"{opened.folder}: not at the gate yet; `quantext resume {opened.folder}` goes on"
+        )
+    return report, draw
 
 
 def gate_lines(workspace: Path) -> list[str]:
     """The headline figures at the gate, private ones among them."""
     with Workspace.open(workspace) as opened:
-        public, private = opened.store.meta("report"), opened.store.meta("private_report")
-        seeded = opened.store.meta("draw")["seeded"]
-    evaluation = public["evaluation"]
+        public, draw = _at_gate(opened)
+        private = opened.store.private_report()
+    evaluation = public.evaluation
     accuracy = ", ".join(
         f"{name} {share:.0%}" if share is not None else f"{name} not known"
-        for name, share in evaluation["accuracy"].items()
+        for name, share in evaluation.accuracy.items()
     )
     lines = [
-        f"{public['n']} records, all rewritten; {private['verified']} on target by the verifier, "
-        f"{private['fallbacks']} written from the target alone.",
-        f"On target by {evaluation['evaluator']}: {evaluation['on_target']:.0%} "
-        f"(its own accuracy: {accuracy}).",
-        f"Private and released distribution differ by {private['tv_to_release']:.2f} in total variation "
+        f"{public.n} records, all rewritten; {private.verified} on target by the verifier, "
+        f"{private.fallbacks} written from the target alone.",
+        f"On target by {evaluation.evaluator}: {evaluation.on_target:.0%} (its own accuracy: {accuracy}).",
+        f"Private and released distribution differ by {private.tv_to_release:.2f} in total variation "
         "(private figure).",
     ]
     lines.append(f"All figures of the run: {workspace / 'report.json'} (private).")
-    for leakage in public["leakage"]:
-        lines.append(f"{leakage['secret']}: " + " ".join(guarantee(leakage, not seeded)))
-    for secret in private["secrets"]:
+    for leakage in public.leakage:
+        lines.append(f"{leakage.secret}: " + " ".join(guarantee(leakage, not draw.seeded)))
+    for secret in private.secrets:
         lines.append(
-            f"{secret['secret']}: {secret['private']:.1%} in private, {secret['released']:.1%} in the "
+            f"{secret.secret}: {secret.private:.1%} in private, {secret.released:.1%} in the "
             "release (private figures)."
         )
     return lines
 
 
-def sample_pairs(workspace: Path, count: int) -> list[dict[str, Any]]:
-    """A few random records before and after, categories by name."""
+class NamedPair(TypedDict):
+    """A record before and after, with the names of its categories."""
+
+    text: str
+    labels: list[str]
+    target: list[str]
+    released: str
+    verified: bool
+
+
+def sample_pairs(workspace: Path, count: int) -> list[NamedPair]:
+    """A few random records before and after."""
     if count == 0:
         return []
     with Workspace.open(workspace) as opened:
         spec = opened.spec
         chosen = set(secrets.SystemRandom().sample(opened.store.ids(), min(count, opened.store.n)))
-        return [named(spec, pair) for pair in opened.store.pairs() if pair["id"] in chosen]
+        return [
+            named(spec, pair.text, pair.labels, pair.target, pair.released, pair.verified)
+            for pair in opened.store.pairs()
+            if pair.id in chosen
+        ]
 
 
-def named(spec: Spec, pair: dict[str, Any]) -> dict[str, Any]:
-    """A before/after pair with category names for its codes."""
+def named(
+    spec: Spec, text: str, labels: Sequence[int], target: Sequence[int], released: str, verified: bool
+) -> NamedPair:
+    """A pair with category names for its codes."""
 
-    def names(codes: list[int]) -> list[str]:
+    def names(codes: Sequence[int]) -> list[str]:
         return [a.category_names[code] for a, code in zip(spec.attributes, codes, strict=True)]
 
-    return {**pair, "labels": names(pair["labels"]), "target": names(pair["target"])}
+    return NamedPair(
+        text=text, labels=names(labels), target=names(target), released=released, verified=verified
+    )

@@ -7,24 +7,22 @@ draw of a release and adds nothing to the ledger.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from typing import Any
 
 from langsmith import tracing_context
 
 from quantext_graph.data.records import Record, read_private
+from quantext_graph.graph.progress import Listener
 from quantext_graph.graph.record_graph import build_record_graph
 from quantext_graph.graph.resources import Resources
-from quantext_graph.release.figures import named
+from quantext_graph.release.figures import NamedPair, named
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.label import label
 
 
-def preview(
-    spec: Spec, count: int, emit: Callable[[dict[str, Any]], None], resources: Resources | None = None
-) -> list[dict[str, Any]]:
-    """Label and rewrite up to `count` random records: dicts of text, labels, target, released, verified."""
+def preview(spec: Spec, count: int, emit: Listener, resources: Resources | None = None) -> list[NamedPair]:
+    """Label and rewrite up to `count` random records."""
     held = resources or Resources(spec)
     try:
         kit = held.kit(emit)
@@ -38,8 +36,7 @@ def preview(
                 given: Any = {"record": number, "text": record.text, "labels": labels, "target": target}
                 state: Any = graph.invoke(given, context=kit)
                 result = state["result"]
-                pair = {"text": record.text, "labels": labels, "target": target}
-                pairs.append(named(spec, {**pair, "released": result.text, "verified": result.on_target}))
+                pairs.append(named(spec, record.text, labels, target, result.text, result.on_target))
                 emit({"stage": "rewrite", "done": number, "total": len(chosen)})
         return pairs
     finally:

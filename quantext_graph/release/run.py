@@ -18,6 +18,7 @@ from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
+from quantext_graph.graph.progress import Listener
 from quantext_graph.graph.release_graph import build_graph
 from quantext_graph.graph.resources import OwnModels, Resources
 from quantext_graph.graph.state import Progress, ReleaseContext
@@ -27,7 +28,6 @@ from quantext_graph.workspace.folder import Workspace, default_workspace, lock, 
 from quantext_graph.workspace.publish import publish as publish_folder
 from quantext_graph.workspace.store import one_line
 
-Listener = Callable[[dict[str, Any]], None]
 _THREAD: RunnableConfig = {"configurable": {"thread_id": "release"}}
 
 

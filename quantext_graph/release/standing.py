@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from quantext_graph.release.estimate import spent
+from quantext_graph.release.estimate import Spent, spent
 from quantext_graph.workspace.folder import Workspace
-from quantext_graph.workspace.store import Counts, Failure
+from quantext_graph.workspace.records import Counts, Failure
 
 
 def status(workspace: Path) -> Counts:
@@ -22,7 +21,7 @@ def failures(workspace: Path) -> list[Failure]:
         return list(opened.store.failures())
 
 
-def usage(workspace: Path) -> list[dict[str, Any]]:
+def usage(workspace: Path) -> list[Spent]:
     """Calls, tokens, seconds and money so far by step and model, retries included; reads only."""
     with Workspace.open(workspace) as opened:
         return spent(opened.spec, opened.store.usage())

@@ -5,36 +5,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
 
 import yaml
+from pydantic import JsonValue
 
 from quantext_graph.mechanism.plain_words import assumptions, guarantee
+from quantext_graph.mechanism.public_draw import Parameter, PublicDraw, SecretLeakage
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.records import Kept
+from quantext_graph.workspace.reports import Judgement, ModelNames, Report
 
-Facts = dict[str, Any]
+
+class Facts(Kept):
+    """All that a release says of itself, as `release.json`."""
+
+    format: int = 1
+    quantext_graph: str
+    n: int
+    columns: tuple[str, ...]
+    attributes: dict[str, tuple[str, ...]]
+    mechanism: dict[str, Parameter]
+    private: bool
+    leakage: tuple[SecretLeakage, ...]
+    released_distribution: dict[str, JsonValue]
+    released_shares: dict[str, float]
+    notes: tuple[str, ...]
+    evaluation: Judgement
+    models: ModelNames
 
 
-def facts(spec: Spec, draw: Mapping[str, Any], report: Mapping[str, Any], columns: Sequence[str]) -> Facts:
+def facts(spec: Spec, draw: PublicDraw, report: Report, columns: Sequence[str]) -> Facts:
     """What a release may say of itself: a function of the spec, the draw, n and the texts alone."""
     chat, verify = spec.models.chat, spec.models.verify
-    return {
-        "format": 1,
-        "quantext_graph": version("quantext-graph"),
-        "n": report["n"],
-        "columns": list(columns),
-        "attributes": {a.name: list(a.category_names) for a in spec.attributes},
-        "mechanism": draw["mechanism"],
-        "private": not draw["seeded"],
-        "leakage": draw["leakage"],
-        "released_distribution": draw["released"],
-        "released_shares": draw["shares"],
-        "notes": draw["notes"],
-        "evaluation": report["evaluation"],
-        "models": report.get("models") or {"rewriter": chat.model, "verifier": (verify or chat).model},
-    }
+    return Facts(
+        quantext_graph=version("quantext-graph"),
+        n=report.n,
+        columns=tuple(columns),
+        attributes={a.name: a.category_names for a in spec.attributes},
+        mechanism=draw.mechanism,
+        private=not draw.seeded,
+        leakage=draw.leakage,
+        released_distribution=draw.released,
+        released_shares=draw.shares,
+        notes=draw.notes,
+        evaluation=report.evaluation,
+        models=report.models or ModelNames(rewriter=chat.model, verifier=(verify or chat).model),
+    )
 
 
 def card(known: Facts, data_file: str) -> str:
@@ -42,7 +60,7 @@ def card(known: Facts, data_file: str) -> str:
     front = {
         "pretty_name": "QuanText release",
         "tags": ["quantext", "privacy", "synthetic"],
-        "size_categories": [_size_category(known["n"])],
+        "size_categories": [_size_category(known.n)],
         "configs": [{"config_name": "default", "data_files": data_file}],
     }
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
@@ -59,22 +77,22 @@ def card(known: Facts, data_file: str) -> str:
 
 def _intro(known: Facts) -> str:
     return (
-        f"{known['n']} texts, every one rewritten by a language model from snippets of a private text "
+        f"{known.n} texts, every one rewritten by a language model from snippets of a private text "
         "towards a combination of attributes that was drawn at random. The attribute distribution of this "
         "release is one of many publicly known candidates, drawn among those near the private one "
         "(QuanText, Alg. 1). "
-        f"Made with quantext-graph {known['quantext_graph']}."
+        f"Made with quantext-graph {known.quantext_graph}."
     )
 
 
 def _guarantee_section(known: Facts) -> str:
     lines = ["## What it hides"]
-    for leakage in known["leakage"]:
-        said = " ".join(guarantee(leakage, known["private"]))
-        lines.append(f"**{leakage['secret']}.** {said}")
-    log_l = known["leakage"][0]["log_l"]
+    for leakage in known.leakage:
+        said = " ".join(guarantee(leakage, known.private))
+        lines.append(f"**{leakage.secret}.** {said}")
+    log_l = known.leakage[0].log_l
     lines.append("This rests on:")
-    lines.append("\n".join(f"- {line}" for line in assumptions(known["mechanism"], log_l)))
+    lines.append("\n".join(f"- {line}" for line in assumptions(known.mechanism, log_l)))
     lines.append(
         "The bound is Statistic Maximal Leakage: success of any attacker ≤ (their success without the "
         "release) · e^nats."
@@ -83,31 +101,31 @@ def _guarantee_section(known: Facts) -> str:
 
 
 def _mechanism_section(known: Facts) -> str:
-    rows = "\n".join(f"| {key} | {value} |" for key, value in known["mechanism"].items() if value is not None)
-    notes = "".join(f"\n- {note}" for note in known["notes"])
+    rows = "\n".join(f"| {key} | {value} |" for key, value in known.mechanism.items() if value is not None)
+    notes = "".join(f"\n- {note}" for note in known.notes)
     return f"## Mechanism\n\n| parameter | value |\n|---|---|\n{rows}" + (f"\n{notes}" if notes else "")
 
 
 def _evaluation_section(known: Facts) -> str:
-    evaluation = known["evaluation"]
+    evaluation = known.evaluation
     rows = "\n".join(
-        f"| {name} | {_percent(share)} | {_percent(evaluation['accuracy'].get(name))} |"
-        for name, share in evaluation["by_attribute"].items()
+        f"| {name} | {_percent(share)} | {_percent(evaluation.accuracy.get(name))} |"
+        for name, share in evaluation.by_attribute.items()
     )
-    models = known["models"]
+    models = known.models
     return (
         "## How well the texts say what they should\n\n"
-        f"On target in all attributes at once: {_percent(evaluation['on_target'])} of the released texts, "
-        f"judged by {evaluation['evaluator']}.\n\n"
+        f"On target in all attributes at once: {_percent(evaluation.on_target)} of the released texts, "
+        f"judged by {evaluation.evaluator}.\n\n"
         "| attribute | texts on target | the judge's own held-out accuracy |\n|---|---|---|\n"
-        f"{rows}\n\nRewritten by {models['rewriter']}, checked on the way by {models['verifier']}."
+        f"{rows}\n\nRewritten by {models.rewriter}, checked on the way by {models.verifier}."
     )
 
 
 def _columns_section(known: Facts, data_file: str) -> str:
     lines = ["- `id`: new, in a random order", "- `text`: the rewritten text"]
-    for name, categories in known["attributes"].items():
-        if name in known["columns"]:
+    for name, categories in known.attributes.items():
+        if name in known.columns:
             lines.append(f"- `{name}`: the drawn target, one of {', '.join(categories)}")
     return f"## Columns of `{data_file}`\n\n" + "\n".join(lines)
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from quantext_graph.data.records import write_table
+from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.workspace.card import card, facts
 from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.reports import Report
 from quantext_graph.workspace.store import WorkspaceError, one_line
 
 
@@ -27,7 +29,8 @@ def publish(workspace: Workspace, folder: Path) -> Path:
         WorkspaceError: where the run has not come to the gate, or the folder holds something already.
     """
     store, spec = workspace.store, workspace.spec
-    if store.meta("report") is None:
+    draw, report = store.draw(), store.report()
+    if draw is None or report is None:
         raise WorkspaceError(
             f"{workspace.folder}: not finished, so not published; "
             f"`quantext resume {workspace.folder}` goes on"
@@ -38,7 +41,7 @@ def publish(workspace: Workspace, folder: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            _write(workspace, draft)
+            _write(workspace, draw, report, draft)
             draft.chmod(0o755)
             if folder.exists():
                 folder.rmdir()
@@ -52,7 +55,7 @@ def publish(workspace: Workspace, folder: Path) -> Path:
     return Path(spec.output.path) if folder == spec.output.path else folder
 
 
-def _write(workspace: Workspace, folder: Path) -> None:
+def _write(workspace: Workspace, draw: PublicDraw, report: Report, folder: Path) -> None:
     spec, store = workspace.spec, workspace.store
     attributes = spec.attributes if spec.output.attributes else ()
     columns = ["id", "text", *(attribute.name for attribute in attributes)]
@@ -66,8 +69,7 @@ def _write(workspace: Workspace, folder: Path) -> None:
 
     name = f"data.{spec.output.format}"
     write_table(folder / name, columns, rows(), format=spec.output.format)
-    known = facts(spec, store.meta("draw"), store.meta("report"), columns)
-    (folder / "release.json").write_text(
-        json.dumps(known, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    known = facts(spec, draw, report, columns)
+    said = json.dumps(known.model_dump(), indent=2, ensure_ascii=False)
+    (folder / "release.json").write_text(said + "\n", encoding="utf-8")
     (folder / "README.md").write_text(card(known, name), encoding="utf-8")

@@ -12,13 +12,23 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.errors import QuantextError
+from quantext_graph.workspace.records import (
+    Counts,
+    Failure,
+    Rewrite,
+    RewriteDetail,
+    StoredPair,
+    StoredRecord,
+    UsageRow,
+)
+from quantext_graph.workspace.reports import PrivateReport, Report, Seconds
 
 GROUP = 32  # results in one commit
 GROUP_SECONDS = 1.0  # and the longest they wait for it
@@ -41,47 +51,6 @@ class WorkspaceError(QuantextError):
     """A workspace that cannot be used as asked."""
 
     public = True
-
-
-@dataclass(frozen=True)
-class StoredRecord:
-    """A private record: its id in the store, its row in the data set, and what columns say of it."""
-
-    id: int
-    row: int
-    text: str
-    known: Mapping[int, int]
-
-
-@dataclass(frozen=True)
-class Rewrite:
-    """What came of one record: the text to publish and what the private report needs to know."""
-
-    id: int
-    text: str
-    verified: bool
-    detail: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A record that a step failed on: its row in the data set and why, in words that hold no text."""
-
-    row: int
-    step: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How far a run is; what `quantext status --json` prints."""
-
-    stage: str
-    n: int
-    labeled: int
-    rewritten: int
-    verified: int
-    unverified: int
 
 
 class Store:
@@ -184,7 +153,12 @@ class Store:
 
     # -- the draw -------------------------------------------------------------------------------
 
-    def put_draw(self, draw: Mapping[str, Any], assigned: np.ndarray[Any, Any]) -> None:
+    def draw(self) -> PublicDraw | None:
+        """What is public of this run's draw; None before it is made."""
+        found = self.meta("draw")
+        return None if found is None else PublicDraw.model_validate(found)
+
+    def put_draw(self, draw: PublicDraw, assigned: np.ndarray[Any, Any]) -> None:
         """Keep the one draw of this run and the target of every record, in one transaction.
 
         Raises:
@@ -197,7 +171,7 @@ class Store:
             ids = (row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall())
             pairs = zip(ids, assigned.tolist(), strict=True)
             self._db.executemany("INSERT INTO targets VALUES (?, ?)", ((i, json.dumps(c)) for i, c in pairs))
-            self.set_meta("draw", draw)
+            self.set_meta("draw", draw.model_dump())
             self.commit()
 
     def assigned(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -216,7 +190,7 @@ class Store:
             yield id_, text, tuple(json.loads(codes)), tuple(json.loads(target))
 
     def put_rewrite(self, rewrite: Rewrite) -> None:
-        values = (rewrite.id, rewrite.text, int(rewrite.verified), json.dumps(dict(rewrite.detail)))
+        values = (rewrite.id, rewrite.text, int(rewrite.verified), json.dumps(rewrite.detail.model_dump()))
         self._write("INSERT OR REPLACE INTO rewrites VALUES (?, ?, ?, ?)", values)
 
     def forget_unverified(self) -> int:
@@ -229,7 +203,7 @@ class Store:
             self.commit()
         return dropped
 
-    def pairs(self) -> Iterator[dict[str, Any]]:
+    def pairs(self) -> Iterator[StoredPair]:
         """Before and after of every record, for the private report and the audit."""
         query = (
             "SELECT r.id, r.row, r.text, l.codes, t.codes, w.text, w.verified, w.detail FROM records r "
@@ -237,16 +211,9 @@ class Store:
             "WHERE r.id > ?"
         )
         for id_, row, text, codes, target, written, verified, detail in self._pages(query):
-            yield {
-                "id": id_,
-                "row": row,
-                "text": text,
-                "labels": json.loads(codes),
-                "target": json.loads(target),
-                "released": written,
-                "verified": bool(verified),
-                **json.loads(detail),
-            }
+            labels, wanted = tuple(json.loads(codes)), tuple(json.loads(target))
+            known = RewriteDetail.of_json(json.loads(detail))
+            yield StoredPair(id_, row, text, labels, wanted, written, bool(verified), known)
 
     def ids(self) -> list[int]:
         with self._reading() as db:
@@ -280,11 +247,35 @@ class Store:
             counted=False,
         )
 
-    def usage(self) -> list[dict[str, Any]]:
+    def usage(self) -> list[UsageRow]:
         with self._reading() as db:
             rows = db.execute("SELECT step, model, calls, input_tokens, output_tokens, seconds FROM usage")
-            keys = ("step", "model", "calls", "input_tokens", "output_tokens", "seconds")
-            return [dict(zip(keys, row, strict=True)) for row in rows]
+            return [UsageRow(**dict(zip(UsageRow.model_fields, row, strict=True))) for row in rows]
+
+    def seconds(self) -> dict[str, Seconds]:
+        """What each pass has taken so far."""
+        return {stage: Seconds(**spent) for stage, spent in self.meta("seconds", {}).items()}
+
+    def add_seconds(self, stage: str, spent: Seconds) -> None:
+        known = self.seconds()
+        known[stage] = known.get(stage, Seconds()) + spent
+        self.set_meta("seconds", {name: each.model_dump() for name, each in known.items()})
+
+    # -- the report -----------------------------------------------------------------------------
+
+    def report(self) -> Report | None:
+        """The public figures; None before the run has come to the gate."""
+        found = self.meta("report")
+        return None if found is None else Report.model_validate(found)
+
+    def private_report(self) -> PrivateReport:
+        return PrivateReport.model_validate(self.meta("private_report"))
+
+    def put_report(self, public: Report, private: PrivateReport, realised: np.ndarray[Any, Any]) -> None:
+        """Keep the figures, and what the evaluator read off each released text, (n, m) codes."""
+        self.set_meta("realised", realised.tolist())
+        self.set_meta("private_report", private.model_dump())
+        self.set_meta("report", public.model_dump())
 
     # -- the store ------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ def test_from_file_to_published_folder(chat: Chat) -> None:
 
 def assert_public(chat: Chat, work: Path, sent: str, mark: str) -> None:
     opened = Workspace.open(work)
-    texts, released = list(opened.store.texts()), [pair["released"] for pair in opened.store.pairs()]
+    texts, released = list(opened.store.texts()), [pair.released for pair in opened.store.pairs()]
     diabetes = opened.spec.attribute("diagnosis").code("diabetes")
     hits, n = int((opened.store.labels()[:, 1] == diabetes).sum()), opened.store.n
     opened.close()

@@ -24,7 +24,8 @@ def main() -> None:
     arguments = parser.parse_args()
     opened = Workspace.open(arguments.workspace)
     spec, store = opened.spec, opened.store
-    report, private = store.meta("report"), store.meta("private_report")
+    report, private = store.report(), store.private_report()
+    assert report is not None
     names = [attribute.name for attribute in spec.attributes]
     n = store.n
     if arguments.truth:
@@ -41,28 +42,26 @@ def main() -> None:
             "label accuracy:",
             {name: round(float(share), 3) for name, share in zip(names, right, strict=True)},
         )
-    print("on target by the evaluator:", report["evaluation"])
-    print("after 1, 2 ... attempts:", private["on_target_after_attempts"])
+    print("on target by the evaluator:", report.evaluation)
+    print("after 1, 2 ... attempts:", private.on_target_after_attempts)
     pairs = list(store.pairs())
-    print("on target by the verifier:", private["verified"] / n)
-    print("copies of the source released:", sum(is_copy(pair["released"], pair["text"]) for pair in pairs))
-    print("fallbacks:", private["fallbacks"], "failures:", private["failures"])
-    for stage, spent in private["seconds"].items():
-        print(f"{stage}: {spent['cpu'] / n:.1f} CPU s and {spent['wall'] / n:.1f} s a record")
-    for row in private["usage"]:
-        print(f"{row['step']}: {row['calls'] / n:.1f} calls, {row['seconds'] / n:.1f} s waited a record")
+    print("on target by the verifier:", private.verified / n)
+    print("copies of the source released:", sum(is_copy(pair.released, pair.text) for pair in pairs))
+    print("fallbacks:", private.fallbacks, "failures:", private.failures)
+    for stage, spent in private.seconds.items():
+        print(f"{stage}: {spent.cpu / n:.1f} CPU s and {spent.wall / n:.1f} s a record")
+    for row in private.usage:
+        print(f"{row.step}: {row.calls / n:.1f} calls, {row.seconds / n:.1f} s waited a record")
     category = [attribute.category_names for attribute in spec.attributes]
     for pair, said in zip(pairs, store.meta("realised"), strict=True):
         labels, target, judged = (
             " / ".join(category[i][code] if code >= 0 else "?" for i, code in enumerate(codes))
-            for codes in (pair["labels"], pair["target"], said)
+            for codes in (pair.labels, pair.target, said)
         )
-        print(f"\n#{pair['id']} [{labels}] -> [{target}] verified={pair['verified']} judged=[{judged}]")
-        print("  before:", " ".join(pair["text"].split())[:400])
-        print(
-            "  snippets:", pair["snippets"], "attempts:", len(pair["attempts"]), "fallback:", pair["fallback"]
-        )
-        print("  after: ", " ".join(pair["released"].split()))
+        print(f"\n#{pair.id} [{labels}] -> [{target}] verified={pair.verified} judged=[{judged}]")
+        print("  before:", " ".join(pair.text.split())[:400])
+        print("  snippets:", pair.snippets, "attempts:", len(pair.attempts), "fallback:", pair.fallback)
+        print("  after: ", " ".join(pair.released.split()))
 
 
 if __name__ == "__main__":

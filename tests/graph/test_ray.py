@@ -21,7 +21,7 @@ from quantext_graph.release.run import Interrupted, Run
 from quantext_graph.release.standing import status, usage
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.workspace.store import StoredRecord
+from quantext_graph.workspace.records import StoredRecord
 
 pytest.importorskip("ray", reason="no wheel of Ray for this Python")
 
@@ -65,7 +65,7 @@ def test_a_worker_killed_in_mid_run_loses_nothing(tmp_path: Path) -> None:
     assert all(row[2] in row[1] and row[3] in row[1] for row in rows), "every text says its target"
     assert status(run.workspace).verified == 80
     assert 80 <= texts <= 80 + 8 * 3, "what the killed worker had in work, no more"
-    counted = {row["step"]: row["calls"] for row in usage(run.workspace)}
+    counted = {row.step: row.calls for row in usage(run.workspace)}
     assert counted["extract"] == 80, "what was kept is counted once"
 
 

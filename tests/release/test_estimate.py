@@ -15,6 +15,7 @@ from quantext_graph.release.run import Run
 from quantext_graph.release.standing import usage
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.ledger import ledger_path
+from quantext_graph.workspace.records import UsageRow
 from quantext_graph.workspace.speeds import remember_speed
 
 PRICE = {"input": 2.0, "output": 10.0}
@@ -34,12 +35,12 @@ def test_the_estimate_is_about_what_is_counted(tmp_path: Path) -> None:
         with Run.start(spec) as run:
             run.go()
         rows = usage(run.workspace)
-    calls, read = sum(row["calls"] for row in rows), sum(row["input_tokens"] for row in rows)
+    calls, read = sum(row.calls for row in rows), sum(row.input_tokens for row in rows)
     assert 0.9 * before.least.calls <= calls <= before.most.calls
     assert before.least.input_tokens / 2 < read < 2 * before.least.input_tokens
     for row in rows:
-        cost = (2.0 * row["input_tokens"] + 10.0 * row["output_tokens"]) / 1e6
-        assert row["cost"] == pytest.approx(cost, abs=1e-6)
+        cost = (2.0 * row.input_tokens + 10.0 * row.output_tokens) / 1e6
+        assert row.cost == pytest.approx(cost, abs=1e-6)
     assert "in money" in before.line()
     assert before.least.cost == pytest.approx(
         (2.0 * before.least.input_tokens + 10.0 * before.least.output_tokens) / 1e6
@@ -54,9 +55,9 @@ def test_retries_are_counted(tmp_path: Path) -> None:
             run.go()
         asked = sum("messages" in body for body in server.asked)  # the others count tokens
         rows = usage(run.workspace)
-    assert sum(row["calls"] for row in rows) == asked
-    assert {row["step"] for row in rows} == {"label", "extract", "rewrite", "verify", "judge"}
-    assert sum(row["calls"] for row in rows if row["step"] != "rewrite") >= 4 * 20 + 2
+    assert sum(row.calls for row in rows) == asked
+    assert {row.step for row in rows} == {"label", "extract", "rewrite", "verify", "judge"}
+    assert sum(row.calls for row in rows if row.step != "rewrite") >= 4 * 20 + 2
 
 
 def spec_with(tmp_path: Path, **model: Any) -> Spec:
@@ -92,13 +93,7 @@ def test_a_speed_file_that_is_damaged_is_no_matter(tmp_path: Path) -> None:
 
 def test_without_a_price_there_is_no_cost(tmp_path: Path) -> None:
     spec = spec_with(tmp_path)
-    row = {
-        "step": "label",
-        "model": "openai:tiny",
-        "calls": 3,
-        "input_tokens": 2_500_000,
-        "output_tokens": 40,
-    }
+    row = UsageRow(step="label", model="openai:tiny", calls=3, input_tokens=2_500_000, output_tokens=40)
     found = spent(spec, [row])[0]
-    assert found["cost"] is None
+    assert found.cost is None
     assert usage_line(found) == "label with openai:tiny: 3 calls, 2.5M tokens read, 40 written"

@@ -19,6 +19,7 @@ from quantext_graph.release.standing import failures, status, usage
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.steps.texts import is_copy
 from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.records import StoredPair
 
 N = 60
 
@@ -64,7 +65,7 @@ def test_with_a_tenth_of_faulty_replies_every_record_comes_out(tmp_path: Path) -
                 run.go()
                 run.answer(True)
             calls.append(sum("messages" in body for body in server.asked))
-            assert sum(row["calls"] for row in usage(run.workspace)) == calls[-1], "every one is counted"
+            assert sum(row.calls for row in usage(run.workspace)) == calls[-1], "every one is counted"
         assert len(open_table(folder / "release" / "data.csv")) == N
         assert status(run.workspace).rewritten == N
     assert calls[1] <= 1.5 * calls[0]
@@ -127,17 +128,17 @@ def test_hostile_records_reach_no_release_break_nothing_and_change_no_other(tmp_
         hostile = released(tmp_path / "hostile", server, HOSTILE)
     assert len(hostile) == len(plain) + len(HOSTILE)
     for pair in hostile[len(plain) :]:
-        assert pair["text"] in HOSTILE
-        assert not is_copy(pair["released"], pair["text"])
-        assert pair["released"].strip()
-        assert "\x1b" not in pair["released"]
+        assert pair.text in HOSTILE
+        assert not is_copy(pair.released, pair.text)
+        assert pair.released.strip()
+        assert "\x1b" not in pair.released
     for before, after in zip(plain, hostile, strict=False):
-        assert before["labels"] == after["labels"], "its labels are its own"
-        assert "zq" not in after["released"]
+        assert before.labels == after.labels, "its labels are its own"
+        assert "zq" not in after.released
         assert "zq" not in json.dumps(after["snippets"])
 
 
-def released(folder: Path, server: Any, added: list[str]) -> list[dict[str, Any]]:
+def released(folder: Path, server: Any, added: list[str]) -> list[StoredPair]:
     """Before and after of 20 plain records and what is added to them, in order."""
     folder.mkdir()
     write_data(folder, 20)

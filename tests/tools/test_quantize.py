@@ -11,6 +11,7 @@ from quantext_graph.tools.quantize import quantize_tool
 from quantext_graph.core.distribution import distribution_from_json
 from quantext_graph.mechanism.draw import quantize_records
 from quantext_graph.mechanism.guarantees import ANY_SECRET, guarantees, release_rule
+from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
 
@@ -36,7 +37,7 @@ def spec_of(**changes):
 def test_a_draw_in_the_words_of_the_spec():
     spec = spec_of()
     draw = quantize_records(spec, LABELS, AUXILIARY)
-    public = json.loads(json.dumps(draw.to_json()))
+    public = json.loads(draw.public.model_dump_json())
     assert sorted(draw.quantization.rows) == list(range(40))
     assert draw.assigned.shape == (40, 2)
     assert draw.quantization.cost == pytest.approx(((draw.assigned != LABELS) @ [2, 1]).mean())
@@ -53,17 +54,18 @@ def test_a_draw_in_the_words_of_the_spec():
 def test_the_pool_of_a_draw_can_be_made_again_from_its_public_part():
     spec = spec_of()
     draw = quantize_records(spec, LABELS, AUXILIARY)
-    public = draw.to_json()
-    rule = release_rule(spec, 40, AUXILIARY, pool_seed=public["pool_seed"])
-    again = rule.release(tuple(public["choice"]))
-    assert again.share({0: (1,), 1: (0,)}) == pytest.approx(public["shares"]["b for"], abs=1e-15)
+    public = PublicDraw.model_validate_json(draw.public.model_dump_json())
+    assert public == draw.public
+    rule = release_rule(spec, 40, AUXILIARY, pool_seed=public.pool_seed)
+    again = rule.release(public.choice)
+    assert again.share({0: (1,), 1: (0,)}) == pytest.approx(public.shares["b for"], abs=1e-15)
 
 
 def test_a_seed_repeats_the_draw_and_is_told():
     spec = spec_of(mechanism={"seed": 3})
-    first, second = (quantize_records(spec, LABELS, AUXILIARY).to_json() for _ in range(2))
+    first, second = (quantize_records(spec, LABELS, AUXILIARY).public for _ in range(2))
     assert first == second
-    assert first["seeded"] is True
+    assert first.seeded is True
 
 
 def test_the_guarantee_is_that_of_the_draw_for_every_rule():
@@ -103,7 +105,7 @@ def test_the_spec_may_give_the_tree_and_name_no_secret():
     assert found.components == 3
     assert list(found.secrets) == [ANY_SECRET]
     draw = quantize_records(spec, LABELS, None)
-    assert draw.to_json()["tree"] == {"root": 1, "parents": [1, -1]}
+    assert draw.public.model_dump(mode="json")["tree"] == {"root": 1, "parents": [1, -1]}
     assert draw.shares == {}
 
 

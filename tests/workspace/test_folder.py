@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quantext_graph.mechanism.public_draw import DrawnTree, PublicDraw
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.spec.loading import parse_spec
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import Workspace, purge
-from quantext_graph.workspace.store import GROUP, Rewrite, Store, WorkspaceError
+from quantext_graph.workspace.records import Rewrite
+from quantext_graph.workspace.store import GROUP, Store, WorkspaceError
 
 
 @pytest.fixture
@@ -46,19 +48,31 @@ def test_records_come_back_in_order_and_only_while_unlabelled(workspace: Workspa
     assert store.labels().tolist() == [[i % 2] for i in range(60)]
 
 
+DRAW = PublicDraw(
+    mechanism={"selection": "joint"},
+    leakage=(),
+    released={"kind": "table"},
+    shares={},
+    tree=DrawnTree(root=0, parents=(-1,)),
+    pool_seed=1,
+    choice=(0,),
+    seeded=False,
+)
+
+
 def test_a_draw_is_made_once(workspace: Workspace) -> None:
     targets = np.zeros((100, 1), dtype=np.int64)
-    workspace.store.put_draw({"released": 1}, targets)
+    workspace.store.put_draw(DRAW, targets)
     with pytest.raises(WorkspaceError, match="never made twice"):
-        workspace.store.put_draw({"released": 2}, targets)
-    assert workspace.store.meta("draw") == {"released": 1}
+        workspace.store.put_draw(DRAW.model_copy(update={"pool_seed": 2}), targets)
+    assert workspace.store.draw() == DRAW
     assert workspace.store.assigned().shape == (100, 1)
 
 
 def test_a_draw_without_a_target_for_every_record_is_not_kept(workspace: Workspace) -> None:
     with pytest.raises(ValueError, match="zip"):
-        workspace.store.put_draw({"released": 1}, np.zeros((99, 1), dtype=np.int64))
-    assert Workspace.open(workspace.folder).store.meta("draw") is None
+        workspace.store.put_draw(DRAW, np.zeros((99, 1), dtype=np.int64))
+    assert Workspace.open(workspace.folder).store.draw() is None
 
 
 def test_a_killed_writer_loses_at_most_one_group(workspace: Workspace) -> None:
@@ -66,9 +80,9 @@ def test_a_killed_writer_loses_at_most_one_group(workspace: Workspace) -> None:
     code = (
         "import os, sys\n"
         "from quantext_graph.workspace.folder import Workspace\n"
-        "from quantext_graph.workspace.store import Rewrite\n"
+        "from quantext_graph.workspace.records import Rewrite\n"
         "store = Workspace.open(sys.argv[1]).store\n"
-        "for i in range(1, 91): store.put_rewrite(Rewrite(i, 'new', True, {}))\n"
+        "for i in range(1, 91): store.put_rewrite(Rewrite(i, 'new', True))\n"
         "os.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", code, str(workspace.folder)], check=False)
@@ -79,7 +93,7 @@ def test_a_killed_writer_loses_at_most_one_group(workspace: Workspace) -> None:
 def test_unverified_rewrites_can_be_asked_for_again(workspace: Workspace) -> None:
     store = workspace.store
     for i in range(1, 11):
-        store.put_rewrite(Rewrite(i, "new", i > 3, {}))
+        store.put_rewrite(Rewrite(i, "new", i > 3))
     assert store.forget_unverified() == 3
     assert store.counts().rewritten == 7
 
@@ -87,9 +101,15 @@ def test_unverified_rewrites_can_be_asked_for_again(workspace: Workspace) -> Non
 def test_usage_adds_up(workspace: Workspace) -> None:
     for _ in range(3):
         workspace.store.add_usage("label", "m", Usage(calls=1, input_tokens=10, output_tokens=2, seconds=0.5))
-    assert workspace.store.usage() == [
-        {"step": "label", "model": "m", "calls": 3, "input_tokens": 30, "output_tokens": 6, "seconds": 1.5}
-    ]
+    (row,) = workspace.store.usage()
+    assert row.model_dump() == {
+        "step": "label",
+        "model": "m",
+        "calls": 3,
+        "input_tokens": 30,
+        "output_tokens": 6,
+        "seconds": 1.5,
+    }
 
 
 def test_a_second_process_is_refused_with_the_pid_of_the_first(workspace: Workspace) -> None:
@@ -134,14 +154,14 @@ def test_a_damaged_store_is_one_line(workspace: Workspace) -> None:
 
 def test_a_full_disk_is_one_line_and_what_is_done_stays(workspace: Workspace) -> None:
     store: Store = workspace.store
-    store.put_rewrite(Rewrite(1, "new", True, {}))
+    store.put_rewrite(Rewrite(1, "new", True))
     store.commit()
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages}")
 
     def fill() -> None:
         for i in range(2, 101):
-            store.put_rewrite(Rewrite(i, "x" * 10_000, True, {}))
+            store.put_rewrite(Rewrite(i, "x" * 10_000, True))
         store.commit()
 
     with pytest.raises(WorkspaceError, match="disk is full"):

@@ -10,11 +10,12 @@ import yaml
 
 from quantext_graph.core.distribution import TableDistribution
 from quantext_graph.data.records import open_table
+from quantext_graph.mechanism.public_draw import DrawnTree, PublicDraw, SecretLeakage
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import parse_spec
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.publish import publish
-from quantext_graph.workspace.store import Rewrite
+from quantext_graph.workspace.records import Rewrite, RewriteDetail
 
 N = 60
 
@@ -35,18 +36,22 @@ def finished(tmp_path: Path, **output: Any) -> Workspace:
     released = TableDistribution((3,), np.array([0.5, 0.25, 0.25]))
     leakage = {"secret": "glad people", "mechanism_nats": 1.0, "cap_nats": 4.11, "bound_nats": 1.0}
     leakage |= {"vacuous": False, "components": 1, "log_l": 0.0, "secret_levels": N + 1}
-    draw = {
-        "mechanism": {"selection": "joint", "pool": "public", "M": 1000, "K": 368},
-        "leakage": [leakage],
-        "released": released.to_json(),
-        "shares": {"glad people": 0.5},
-        "notes": [],
-        "seeded": False,
-    }
+    draw = PublicDraw(
+        mechanism={"selection": "joint", "pool": "public", "M": 1000, "K": 368},
+        leakage=(SecretLeakage(**leakage),),
+        released=released.to_json(),
+        shares={"glad people": 0.5},
+        tree=DrawnTree(root=0, parents=(-1,)),
+        pool_seed=1,
+        choice=(0,),
+        seeded=False,
+    )
     store.put_draw(draw, np.arange(N)[:, None] % 3)
     for i in range(1, N + 1):
         store.put_labels(i, [0], [1.0])
-        store.put_rewrite(Rewrite(i, f"new text {i}, with a comma", True, {"snippets": ["PRIVATE"]}))
+        store.put_rewrite(
+            Rewrite(i, f"new text {i}, with a comma", True, RewriteDetail(snippets=("PRIVATE",)))
+        )
     evaluation = {"evaluator": "a judge", "on_target": 0.7, "by_attribute": {"mood": 0.7}}
     store.set_meta("report", {"n": N, "evaluation": evaluation | {"accuracy": {"mood": 0.8}}})
     store.set_meta("private_report", {"labels": "PRIVATE"})
@@ -115,7 +120,7 @@ def test_the_card_says_the_bound_and_its_assumptions(tmp_path: Path) -> None:
 )
 def test_what_promises_nothing_is_said_to(tmp_path: Path, change: dict[str, bool], words: str) -> None:
     workspace = finished(tmp_path)
-    draw = workspace.store.meta("draw")
+    draw: Any = workspace.store.meta("draw")
     draw["seeded"] = change.get("seeded", False)
     draw["leakage"][0]["vacuous"] = change.get("vacuous", False)
     workspace.store.set_meta("draw", draw)

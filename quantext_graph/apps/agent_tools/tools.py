@@ -13,7 +13,6 @@ of it. A spec written here keeps its models on this machine, whatever is propose
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,11 @@ from quantext_graph.apps.agent_tools.arguments import (
     WorkspaceArguments,
     WriteArguments,
 )
-from quantext_graph.apps.agent_tools.disclosure import Answer, Fields, Reader, never_raising
+from quantext_graph.apps.agent_tools.disclosure import Answer, Reader, never_raising
 from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
 from quantext_graph.release import background
 from quantext_graph.release.draft import SUFFIXES, Proposal, draft
-from quantext_graph.release.figures import public_figures, published_folder
+from quantext_graph.release.figures import NamedPair, public_figures, published_folder
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.spec.models import Spec
@@ -117,7 +116,7 @@ class ReleaseTools:
             "attributes": {a.name: len(a.categories) for a in loaded.attributes},
             "mechanism": {k: v for k, v in found.guarantees.mechanism.items() if v is not None},
             "guarantee": {
-                title: guarantee(asdict(each), loaded.mechanism.seed is None)
+                title: guarantee(each, loaded.mechanism.seed is None)
                 for title, each in found.guarantees.secrets.items()
             },
             "assumptions": assumptions(found.guarantees.mechanism, loaded.mechanism.log_l),
@@ -288,7 +287,7 @@ def _own(spec: Spec, point: Any) -> bool:
     return (point.selection, point.pool, point.spread) == own
 
 
-def _pair_lines(pair: Fields) -> list[str]:
+def _pair_lines(pair: NamedPair) -> list[str]:
     mark = "" if pair["verified"] else "  [not on target]"
     return [
         f"before  ({', '.join(pair['labels'])})",

@@ -120,7 +120,7 @@ def status(
     failures = standing.failures(workspace) if failed else []
     if as_json:
         listed = {"failed": [asdict(failure) for failure in failures]} if failed else {}
-        print(json.dumps({**counts, "usage": usage, **listed}))
+        print(json.dumps({**counts, "usage": [row.model_dump() for row in usage], **listed}))
         return
     terminal.out.print(", ".join(f"{key} {value}" for key, value in counts.items()))
     for row in usage:

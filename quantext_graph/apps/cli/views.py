@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quantext_graph.apps.cli import terminal
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
+
+if TYPE_CHECKING:
+    from quantext_graph.release.figures import NamedPair
 
 
 def show_tradeoff(spec: Spec, as_json: bool, plot: Path | None, records: int | None) -> None:
@@ -70,7 +73,7 @@ def _show_audit(workspace: Path) -> None:
         terminal.out.print(line, markup=False)
 
 
-def show_pair(pair: dict[str, Any]) -> None:
+def show_pair(pair: NamedPair) -> None:
     say = terminal.out.print
     say(f"before  ({', '.join(pair['labels'])})", style="bold")
     say(f"  {pair['text']}", markup=False)
