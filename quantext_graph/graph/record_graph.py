@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.extract import extract
-from quantext_graph.steps.rewrite import fallback, last_resort, rewrite
+from quantext_graph.steps.rewrite import Draft, fallback, last_resort, rewrite
 from quantext_graph.steps.verify import verify
 
 
@@ -47,7 +47,7 @@ class RecordState(TypedDict, total=False):
     labels: tuple[int, ...]
     target: tuple[int, ...]
     snippets: tuple[str, ...]
-    draft: tuple[str, str]
+    draft: Draft
     attempts: Annotated[list[Attempt], operator.add]
     usage: Annotated[list[tuple[str, Usage]], operator.add]
     result: Attempt
@@ -62,24 +62,24 @@ def _rewrite(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     tried = state["attempts"]
     feedback = ", ".join(tried[-1].failures) if tried else ""
     draft = rewrite(runtime.context, state["snippets"], state["target"], len(tried), feedback=feedback)
-    return {"draft": (draft.text, draft.outcome), "usage": [("rewrite", draft.usage)]}
+    return {"draft": draft, "usage": [("rewrite", draft.usage)]}
 
 
 def _fallback(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     draft = fallback(runtime.context, state["target"])
-    return {"draft": (draft.text, draft.outcome), "usage": [("fallback", draft.usage)]}
+    return {"draft": draft, "usage": [("fallback", draft.usage)]}
 
 
 def _verify(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     kit = runtime.context
-    text, outcome = state["draft"]
+    draft = state["draft"]
     late = len(state["attempts"]) >= kit.spec.limits.attempts
-    if not text:
-        failed = Attempt("", False, False, float("-inf"), (str(outcome),), fallback=late)
+    if not draft.text:
+        failed = Attempt("", False, False, float("-inf"), (str(draft.outcome),), fallback=late)
         return {"attempts": [failed]}
-    verdict = verify(kit, text, state["target"], source=state["text"])
+    verdict = verify(kit, draft.text, state["target"], source=state["text"])
     attempt = Attempt(
-        text, verdict.on_target, verdict.publishable, verdict.score, verdict.failures, fallback=late
+        draft.text, verdict.on_target, verdict.publishable, verdict.score, verdict.failures, fallback=late
     )
     return {"attempts": [attempt], "usage": [("verify", verdict.usage)]}
 

@@ -20,11 +20,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Checkpointer, interrupt
 from pydantic import ValidationError
 
-from quantext_graph.graph import nodes as stages
+from quantext_graph.graph import nodes
 from quantext_graph.graph.job import Job
 from quantext_graph.graph.record_graph import build_record_graph
 from quantext_graph.graph.resources import OwnModels, Resources
-from quantext_graph.graph.state import Approval, Progress, ReleaseContext, ReleaseState
+from quantext_graph.graph.state import Approval, Progress, Question, ReleaseContext, ReleaseState
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.publish import publish
 
@@ -88,10 +88,10 @@ def assemble(
         return run
 
     graph = StateGraph(ReleaseState, context_schema=context_schema)
-    graph.add_node("label", node(stages.label))
-    graph.add_node("match_assign", node(stages.match_assign))
+    graph.add_node("label", node(nodes.label))
+    graph.add_node("match_assign", node(nodes.match_assign))
     graph.add_node("rewrite_records", _rewrite(job_of))
-    graph.add_node("report", node(stages.report))
+    graph.add_node("report", node(nodes.report))
     graph.add_node("release_gate", _gate(job_of))
     graph.add_edge(START, "label")
     graph.add_conditional_edges(
@@ -114,7 +114,7 @@ def _rewrite(job_of: JobOf) -> Node:
 
     def rewrite_records(state: ReleaseState, *, runtime: Runtime[ReleaseContext]) -> ReleaseState:
         with job_of(runtime) as job:
-            return {"quantext": {**state["quantext"], **stages.rewrite(job, record_graph)}}
+            return {"quantext": {**state["quantext"], **nodes.rewrite(job, record_graph)}}
 
     return rewrite_records
 
@@ -134,14 +134,14 @@ def _gate(job_of: JobOf) -> Node:
 
     def release_gate(state: ReleaseState, *, runtime: Runtime[ReleaseContext]) -> ReleaseState:
         progress = state["quantext"]
-        question = {"question": "Publish this release?", "report": progress["report"]}
+        question: Question = {"question": "Publish this release?", "report": progress["report"]}
         schema = Approval.model_json_schema()  # as a class it would raise, not ask again
         while True:
             try:
                 approval = Approval.model_validate(interrupt(question, response_schema=schema))
                 break
             except ValidationError:
-                question |= {"error": 'not an answer; give {"approve": true} or {"approve": false}'}
+                question["error"] = 'not an answer; give {"approve": true} or {"approve": false}'
         with job_of(runtime) as job:
             if not approval.approve:
                 job.store.set_meta("decision", {"approved": False, "reason": approval.reason})

@@ -9,7 +9,7 @@ before Python 3.12.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
@@ -26,6 +26,14 @@ class Progress(TypedDict, total=False):
     report: dict[str, JsonValue]
     decision: Literal["approved", "refused"]
     release: str
+
+
+class Question(TypedDict):
+    """What the gate's interrupt asks: the public figures, and what was wrong with an answer before."""
+
+    question: str
+    report: dict[str, JsonValue]
+    error: NotRequired[str]
 
 
 class ReleaseState(TypedDict, total=False):

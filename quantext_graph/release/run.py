@@ -21,7 +21,7 @@ from langgraph.types import Command
 from quantext_graph.graph.progress import Listener
 from quantext_graph.graph.release_graph import build_graph
 from quantext_graph.graph.resources import OwnModels, Resources
-from quantext_graph.graph.state import Progress, ReleaseContext
+from quantext_graph.graph.state import Progress, Question, ReleaseContext
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.folder import Workspace, default_workspace, lock, private_file
@@ -44,7 +44,7 @@ class Outcome:
 
     workspace: Path
     progress: Progress
-    question: dict[str, Any] | None = None
+    question: Question | None = None
 
 
 class Run:

@@ -4,9 +4,15 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from quantext_graph.graph.quantize_node import draw_by_tool
+from quantext_graph.mechanism.draw import quantize_records
+from quantext_graph.spec.loading import parse_spec
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
@@ -44,3 +50,21 @@ def test_a_pool_of_two_hundred_thousand_costs_a_few_times_the_papers_rule():
     figures = json.loads(done.stdout)
     assert figures["joint"] < 6 * figures["per_component"], figures
     assert figures["peak_mb"] < 1500, figures
+
+
+@pytest.mark.benchmark
+def test_the_draw_as_a_tool_call_costs_what_the_draw_costs():
+    rng = np.random.default_rng(0)
+    attributes = [{"name": name, "categories": list("abcde")[:size]} for name, size in (("A", 5), ("B", 3))]
+    where = [{"where": {"A": "a"}}]
+    spec = parse_spec({"data": {"path": "posts.csv"}, "attributes": attributes, "secrets": where})
+    labels, auxiliary = (rng.integers([5, 3], size=(n, 2)) for n in (20_000, 2_000))
+
+    def cpu(**by):
+        before = time.process_time()
+        quantize_records(spec, labels, auxiliary, **by)
+        return time.process_time() - before
+
+    tries = [(cpu(by=draw_by_tool), cpu()) for _ in range(4)]
+    tool, alone = (min(times) for times in zip(*tries, strict=True))
+    assert tool < 1.3 * alone, tries

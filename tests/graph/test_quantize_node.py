@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import numpy as np
@@ -107,16 +106,3 @@ def test_a_mistake_in_the_spec_is_raised_in_one_line() -> None:
     with pytest.raises(QuantextError, match="a pool of 2 candidates cannot spend") as caught:
         quantize_records(spec_of(pool_size=2, budget_nats=3), LABELS, AUXILIARY, by=draw_by_tool)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.benchmark
-def test_the_call_adds_next_to_nothing_at_twenty_thousand_records() -> None:
-    labels = np.random.default_rng(2).integers([3, 2], size=(20_000, 2))
-
-    def cpu(**by: Any) -> float:
-        before = time.process_time()
-        quantize_records(spec_of(), labels, AUXILIARY, **by)
-        return time.process_time() - before
-
-    tries = [(cpu(by=draw_by_tool), cpu()) for _ in range(4)]
-    assert min(t for t, _ in tries) < 1.3 * min(t for _, t in tries), tries

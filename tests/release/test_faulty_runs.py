@@ -135,7 +135,7 @@ def test_hostile_records_reach_no_release_break_nothing_and_change_no_other(tmp_
     for before, after in zip(plain, hostile, strict=False):
         assert before.labels == after.labels, "its labels are its own"
         assert "zq" not in after.released
-        assert "zq" not in json.dumps(after["snippets"])
+        assert "zq" not in json.dumps(after.detail.snippets)
 
 
 def released(folder: Path, server: Any, added: list[str]) -> list[StoredPair]:
