@@ -16,8 +16,8 @@ from quantext_graph.audit.sources import inputs_of_files, inputs_of_run
 from quantext_graph.audit.verdict import verdict
 from quantext_graph.models.chat_model import ChatModel, chat_model, text_embedding
 from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.workspace.disk import one_line
 from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace, private_file
-from quantext_graph.workspace.store import one_line
 
 Progress = Callable[[str], None]
 MOST_AT_GATE = 20_000

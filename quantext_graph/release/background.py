@@ -28,9 +28,9 @@ from quantext_graph.release.run import Run, stoppable
 from quantext_graph.release.standing import status
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.disk import WorkspaceError, one_line
 from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace
 from quantext_graph.workspace.records import Counts
-from quantext_graph.workspace.store import WorkspaceError, one_line
 
 State = Literal["running", "gate", "published", "stopped", "failed"]
 

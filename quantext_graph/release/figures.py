@@ -12,9 +12,9 @@ from typing_extensions import TypedDict
 from quantext_graph.mechanism.plain_words import guarantee
 from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.disk import WorkspaceError
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.reports import Report
-from quantext_graph.workspace.store import WorkspaceError
 
 
 def published_folder(folder: Path) -> str:

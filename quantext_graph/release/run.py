@@ -24,9 +24,9 @@ from quantext_graph.graph.resources import OwnModels, Resources
 from quantext_graph.graph.state import Progress, Question, ReleaseContext
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.disk import one_line
 from quantext_graph.workspace.folder import Workspace, default_workspace, lock, private_file
 from quantext_graph.workspace.publish import publish as publish_folder
-from quantext_graph.workspace.store import one_line
 
 _THREAD: RunnableConfig = {"configurable": {"thread_id": "release"}}
 

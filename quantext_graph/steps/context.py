@@ -11,8 +11,10 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from pydantic_core import CoreSchema, core_schema
 
-from quantext_graph.core.chow_liu import Tree, learn_tree, mutual_information
+from quantext_graph.core.chow_liu import Tree, mutual_information
+from quantext_graph.mechanism.guarantees import release_tree
 from quantext_graph.models.chat_model import ChatModel, text_embedding
+from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.models import Attribute, Spec
 from quantext_graph.steps.classifier import Features, TextClassifier
 from quantext_graph.steps.examples import Combination, Examples
@@ -132,14 +134,12 @@ def _judges(
 def _tree(spec: Spec, codes: np.ndarray) -> Tree:
     """Which attribute helps to tell which: the spec's tree, else the one of the auxiliary set; with
     neither, every attribute hangs on the first."""
-    m = len(spec.attributes)
-    names = [attribute.name for attribute in spec.attributes]
-    if spec.mechanism.tree:
-        parents = {names.index(child): names.index(parent) for child, parent in spec.mechanism.tree.items()}
-        return Tree.from_parents(parents, m)
-    if len(codes):
-        return learn_tree(codes, spec.sizes)
-    return Tree(0, (-1, *([0] * (m - 1))))
+    if spec.mechanism.tree is None and not len(codes):
+        return Tree(0, (-1, *([0] * (len(spec.attributes) - 1))))
+    try:
+        return release_tree(spec, codes)
+    except ValueError as error:
+        raise SpecError(f"mechanism: {error}") from None
 
 
 def _contexts(spec: Spec, codes: np.ndarray, tree: Tree) -> tuple[int, ...]:

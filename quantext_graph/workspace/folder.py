@@ -15,7 +15,8 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from quantext_graph.spec.models import Spec
-from quantext_graph.workspace.store import Store, WorkspaceError, one_line
+from quantext_graph.workspace.disk import WorkspaceError, one_line
+from quantext_graph.workspace.store import Store
 
 REPORT, FIGURES = "report.html", "audit.json"
 """The page and the figures of an audit, in the workspace of its run."""

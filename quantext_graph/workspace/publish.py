@@ -17,9 +17,9 @@ from typing import Any
 from quantext_graph.data.records import write_table
 from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.workspace.card import card, facts
+from quantext_graph.workspace.disk import WorkspaceError, one_line
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.reports import Report
-from quantext_graph.workspace.store import WorkspaceError, one_line
 
 
 def publish(workspace: Workspace, folder: Path) -> Path:

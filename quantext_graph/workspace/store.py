@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from quantext_graph.mechanism.public_draw import PublicDraw
-from quantext_graph.spec.errors import QuantextError
+from quantext_graph.workspace.disk import WorkspaceError, one_line
 from quantext_graph.workspace.records import (
     Counts,
     Failure,
@@ -45,12 +45,6 @@ CREATE TABLE rewrites (id INTEGER PRIMARY KEY, text TEXT NOT NULL, verified INTE
 CREATE TABLE usage (step TEXT, model TEXT, calls INTEGER, input_tokens INTEGER, output_tokens INTEGER,
                     seconds REAL, PRIMARY KEY (step, model)) WITHOUT ROWID;
 """
-
-
-class WorkspaceError(QuantextError):
-    """A workspace that cannot be used as asked."""
-
-    public = True
 
 
 class Store:
@@ -319,30 +313,3 @@ class Store:
             rows = db.execute(f"SELECT codes FROM {table} ORDER BY id")  # noqa: S608  (a name of ours)
             codes = np.array([json.loads(row[0]) for row in rows], dtype=np.int64)
         return codes.reshape(len(codes), -1)
-
-
-@contextmanager
-def one_line(folder: Path) -> Iterator[None]:
-    """Turn what the disk refuses into one line."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        raise WorkspaceError(f"{folder}: {_disk_reason(str(error))}") from None
-    except OSError as error:
-        raise WorkspaceError(f"{folder}: {_disk_reason(error.strerror or type(error).__name__)}") from None
-
-
-def _disk_reason(message: str) -> str:
-    lowered = message.lower()
-    if "full" in lowered or "no space" in lowered:
-        return "the disk is full; free some space and run `quantext resume`: what is done is kept"
-    if (
-        "readonly" in lowered
-        or "read-only" in lowered
-        or "permission" in lowered
-        or "unable to open" in lowered
-    ):
-        return f"cannot be written ({message}); check its permissions, or name another with --workspace"
-    if "malformed" in lowered or "not a database" in lowered:
-        return f"the store is damaged ({message}); restore it from a copy, or purge it and release anew"
-    return f"the store refused ({message}); nothing that was committed is lost, `quantext resume` goes on"

@@ -20,8 +20,8 @@ from quantext_graph.apps.cli import main as cli
 from quantext_graph.data.records import open_table
 from quantext_graph.release.run import Run, publish
 from quantext_graph.release.standing import status
+from quantext_graph.workspace.disk import WorkspaceError
 from quantext_graph.workspace.folder import purge
-from quantext_graph.workspace.store import WorkspaceError
 
 
 def count(folder: Path) -> int:

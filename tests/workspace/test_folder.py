@@ -13,9 +13,10 @@ from quantext_graph.mechanism.public_draw import DrawnTree, PublicDraw
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.spec.loading import parse_spec
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.disk import WorkspaceError
 from quantext_graph.workspace.folder import Workspace, purge
 from quantext_graph.workspace.records import Rewrite
-from quantext_graph.workspace.store import GROUP, Store, WorkspaceError
+from quantext_graph.workspace.store import GROUP, Store
 
 
 @pytest.fixture

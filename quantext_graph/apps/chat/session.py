@@ -38,8 +38,8 @@ from quantext_graph.models.chat_model import ChatModel, chat_model
 from quantext_graph.models.resolve import OLLAMA_CONTEXT, connect
 from quantext_graph.prompts import load
 from quantext_graph.spec.models import Models, ModelSpec
+from quantext_graph.workspace.disk import one_line
 from quantext_graph.workspace.folder import private_file
-from quantext_graph.workspace.store import one_line
 
 APPROVED = ("publish_release", "start_release", "write_spec")
 """Tools that wait for the person: what leaves the private folder, what spends nats, what replaces a spec."""

@@ -28,8 +28,8 @@ from quantext_graph.release import background
 from quantext_graph.release.figures import public_figures
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
+from quantext_graph.workspace.disk import WorkspaceError
 from quantext_graph.workspace.folder import Workspace
-from quantext_graph.workspace.store import WorkspaceError
 
 PATH = "/mcp"
 
