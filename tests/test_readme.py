@@ -27,7 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the README's spec, data for it, and a model server in place of the spec's."""
     (text,) = blocks("yaml")
     raw: dict[str, Any] = yaml.safe_load(text)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with ObedientServer(parse_spec(raw)) as server:
         raw["models"] = {"chat": {"model": "openai:tiny", "base_url": server.url}}
         raw["mechanism"]["pool_size"] = 2000

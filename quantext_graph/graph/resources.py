@@ -28,8 +28,8 @@ class OwnModels(TypedDict, total=False):
 
     `chat` writes, and judges where there is no `verify`; `embedding` helps to label. Any LangChain
     `BaseChatModel` and `Embeddings` serve. `remote` says whether text leaves this machine by them:
-    without it a model is local where its address is seen to be, and is else refused, unless the spec
-    says `allow_remote: true`. They are their owner's to close, and live in this process alone.
+    without it a `ChatOpenAI` at a loopback address is held to it, and any other model is refused, unless
+    the spec says `allow_remote: true`. They are their owner's to close, and live in this process alone.
     """
 
     chat: BaseChatModel | ChatModel | None

@@ -1,27 +1,34 @@
 """Models that an app made itself: LangChain instances in place of names in the spec.
 
 The spec's rule holds for them too: where text may leave this machine by one, it is refused. An instance
-says little of where it goes, so what is not seen to be local counts as remote, until its owner says.
+says little of where it goes: `ChatOpenAI` at a loopback address can be held to it, and all else counts as
+remote, until its owner says.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_openai import ChatOpenAI
 
 from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.models.embeddings import (
+    MiniLMEmbeddings,
+    SentenceTransformerEmbeddings,
+    WordLlamaEmbeddings,
+)
 from quantext_graph.models.endpoints import LangChainEndpoint
 from quantext_graph.models.errors import ModelError
+from quantext_graph.models.http_clients import openai_http_client
 from quantext_graph.models.privacy import is_loopback, keep_bodies_out_of_logs, refuse_remote
 from quantext_graph.spec.models import Limits, Models
 
-_ADDRESSES = ("base_url", "openai_api_base")
 _TOKEN_LIMITS = ("max_tokens", "max_output_tokens", "num_predict")
-_DETOURS = ("openai_proxy", "http_client", "http_async_client", "client_kwargs", "sync_client_kwargs")
+_DETOURS = ("openai_proxy", "http_client")
+_OWN_EMBEDDINGS = (WordLlamaEmbeddings, MiniLMEmbeddings, SentenceTransformerEmbeddings)
+_LOCAL_SECONDS = 600.0  # that a reply may take from this machine
 
 
 def own_chat_model(
@@ -32,7 +39,8 @@ def own_chat_model(
     Args:
         role: "chat" or "verify", for what is said of it.
         models: `allow_remote` is looked at.
-        remote: whether text leaves the machine by it; None looks, and takes what it cannot tell for remote.
+        remote: whether text leaves the machine by it; None looks, and takes for remote what it cannot
+            hold to this machine.
 
     Raises:
         ModelError: for anything but a chat model.
@@ -46,10 +54,11 @@ def own_chat_model(
             f"{role}: a {type(model).__name__} is no chat model; give an instance of LangChain's "
             "`BaseChatModel`, as `ChatOpenAI(...)` is, or name a model in the spec"
         )
-    away = _may_leave(model) if remote is None else remote
     name = _name(model)
+    kept = _kept_here(model) if remote is None else None
+    away = kept is None if remote is None else remote
     _refuse(role, name, away, models)
-    return from_langchain(model, name=name, remote=away, limits=limits)
+    return from_langchain(kept or model, name=name, remote=away, limits=limits)
 
 
 def own_embedding(model: Embeddings, models: Models, remote: bool | None) -> Embeddings:
@@ -59,7 +68,8 @@ def own_embedding(model: Embeddings, models: Models, remote: bool | None) -> Emb
             f"embedding: a {type(model).__name__} is no embedding model; give an instance of LangChain's "
             "`Embeddings`, or name one in the spec"
         )
-    _refuse("embedding", _name(model), _may_leave(model) if remote is None else remote, models)
+    away = not isinstance(model, _OWN_EMBEDDINGS) if remote is None else remote
+    _refuse("embedding", _name(model), away, models)
     return model
 
 
@@ -99,12 +109,13 @@ def _name(model: BaseChatModel | Embeddings) -> str:
     return kind if own is None else f"{kind}:{own}"
 
 
-def _may_leave(model: BaseChatModel | Embeddings) -> bool:
-    """False where the instance names a loopback address, and neither it nor the environment has a proxy
-    that could carry the text elsewhere."""
-    address = next((str(found) for name in _ADDRESSES if (found := getattr(model, name, None))), None)
-    if address is None or not is_loopback(address) or any(getattr(model, name, None) for name in _DETOURS):
-        return True
-    host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
-    proxies = getproxies()
-    return any(proxies.get(scheme) for scheme in ("http", "https", "all")) and not proxy_bypass(host)
+def _kept_here(model: BaseChatModel) -> BaseChatModel | None:
+    """An OpenAI client of a loopback address, over a transport that takes no proxy and follows no redirect,
+    so that the address looked at is the one that text goes to; None for any other model."""
+    if type(model) is not ChatOpenAI or any(getattr(model, name) for name in _DETOURS):
+        return None
+    if model.root_client is None or not is_loopback(str(model.root_client.base_url)):
+        return None
+    ours = openai_http_client(loopback=True, timeout=_LOCAL_SECONDS)
+    root = model.root_client.with_options(http_client=ours)
+    return model.model_copy(update={"root_client": root, "client": root.chat.completions})

@@ -19,6 +19,7 @@ from langgraph.types import Command
 from obedient import ObedientServer
 from pydantic import SecretStr
 from releases import obedient, small_release, write_data, write_spec
+from servers import Act
 
 from quantext_graph import (
     QuantextError,
@@ -30,6 +31,7 @@ from quantext_graph import (
     load_spec,
     rewrite_tool,
 )
+from quantext_graph.models.embeddings import WordLlamaEmbeddings
 from quantext_graph.models.privacy import RemoteModelRefused
 from quantext_graph.release.run import Run
 
@@ -174,14 +176,38 @@ def test_text_does_not_leave_by_a_model_of_the_app(
     assert server.asked == []
 
 
-def test_a_proxy_of_the_environment_may_carry_text_away(
-    server: ObedientServer, spec: Spec, monkeypatch: pytest.MonkeyPatch
+def test_neither_a_proxy_nor_a_redirect_carries_text_away(
+    spec: Spec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.7:80")
-    with pytest.raises(RemoteModelRefused):
-        build_graph(spec, chat=client(server.url))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    build_graph(spec, chat=client(server.url))
+    """What stands at the loopback address may send its client elsewhere: the client stays."""
+    request: Any = {"text": TEXT, "target": {"diagnosis": "migraine"}}
+    with obedient() as elsewhere, obedient() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        away = Act(status=307, headers={"Location": f"{elsewhere.url}/chat/completions"})
+        with obedient() as server, build_rewriter(spec, chat=client(server.url)) as rewriter:
+            assert rewriter.invoke(request)["rewrite"]["verified"]
+        with (
+            obedient(faulty=lambda *_: away) as server,
+            build_rewriter(spec, chat=client(server.url, max_retries=0)) as rewriter,
+            pytest.raises(QuantextError),
+        ):
+            rewriter.invoke(request)
+        assert len(server.asked) > 0
+        assert elsewhere.asked == proxy.asked == []
+
+
+def test_the_apps_own_client_stays_as_it_is(server: ObedientServer, spec: Spec) -> None:
+    own = client(server.url)
+    before = own.root_client
+    with build_rewriter(spec, chat=own) as rewriter:
+        rewriter.invoke({"text": TEXT, "target": {"diagnosis": "migraine"}})
+    assert own.root_client is before
+    assert own.temperature is None
+
+
+def test_embeddings_of_this_package_are_local(spec: Spec) -> None:
+    Resources(spec, embedding=WordLlamaEmbeddings())
 
 
 @pytest.mark.parametrize(
