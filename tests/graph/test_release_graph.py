@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -225,6 +226,26 @@ def test_the_state_of_a_run_in_its_pass_can_be_looked_at_and_holds_no_record(
     assert {checkpoint.config["configurable"]["checkpoint_ns"] for checkpoint in checkpointer.list(None)} == {
         ""
     }
+
+
+def test_no_stream_or_callback_of_an_app_is_shown_the_draw(spec: Spec, tmp_path: Path) -> None:
+    class Seen(BaseCallbackHandler):
+        tools: ClassVar[list[Any]] = []
+
+        def on_tool_start(self, *given: Any, **_: Any) -> None:
+            self.tools.append(given)
+
+        def on_tool_end(self, output: Any, **_: Any) -> None:
+            self.tools.append(output)
+
+    graph = build_graph(spec, checkpointer=InMemorySaver())
+    modes: Any = ["values", "updates", "custom", "messages", "debug", "tools"]
+    config: Any = {**CONFIG, "callbacks": [Seen()]}
+    chunks = list(graph.stream({}, config, context=where(tmp_path), stream_mode=modes, subgraphs=True))
+    assert {mode for _, mode, _ in chunks} >= {"values", "updates", "custom", "debug"}
+    assert not {mode for _, mode, _ in chunks} & {"messages", "tools"}
+    assert "Quantization" not in repr(chunks)
+    assert Seen.tools == []
 
 
 def test_schemas_of_the_graphs_can_be_read(spec: Spec) -> None:

@@ -158,6 +158,18 @@ def test_an_agents_draw_parts_public_from_private():
     assert set(message.artifact) == {"assigned", "cost"}
 
 
+def test_an_agent_may_name_the_tree_in_place_of_an_auxiliary_set():
+    def answer(**given):
+        args = {"labels": LABELS.tolist(), "category_counts": [3, 2], "mechanism": {"pool": "dirichlet"}}
+        call = {"type": "tool_call", "id": "1", "name": "quantize", "args": args | given}
+        return json.loads(quantize_tool.invoke(call).content)
+
+    assert "no public source for their tree" in answer()["error"]
+    assert "released" in answer(parents=[1, -1])
+    assert "mend the cycle" in answer(parents=[0, -1])["error"]
+    assert "exactly the root" in answer(parents=[-1, -1])["error"]
+
+
 @pytest.mark.parametrize("mechanism", [{"selekt": 1}, {"k": 500, "gamma": 100, "selection": "per_component"}])
 def test_an_agents_mistake_is_answered_not_raised(mechanism):
     message = quantize_tool.invoke(
