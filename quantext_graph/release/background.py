@@ -15,13 +15,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from langsmith import tracing_context
+from pydantic import TypeAdapter
 
 from quantext_graph.graph.progress import Listener, ProgressEvent, sparing
 from quantext_graph.release.run import Run, stoppable
@@ -30,8 +30,9 @@ from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.disk import WorkspaceError, one_line
 from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace
-from quantext_graph.workspace.records import Counts
+from quantext_graph.workspace.records import Counts, Kept
 
+Form = TypeVar("Form")
 State = Literal["running", "gate", "published", "stopped", "failed"]
 
 _LOCKS = ("runner.lock", "lock")  # held by the process of a run, and by any process while it works there
@@ -41,18 +42,29 @@ _STEP_SECONDS = 0.5
 _children: list[subprocess.Popen[bytes]] = []
 
 
+class End(Kept):
+    """Why a run ended short of the gate, in words for its holder and for anybody."""
+
+    reason: str = ""
+    public_reason: str = ""
+    exit_code: int = 130
+
+
+_STEP_JSON, _END_JSON = TypeAdapter(ProgressEvent), TypeAdapter(End)
+
+
 @dataclass(frozen=True)
 class Standing:
     """Where a run stands. Public: `state`, `stage`, `n`, `labeled`, `rewritten`, `step`, `public_reason`.
     Private: how many reached their target, and `reason`, why it ended short of the gate.
 
-    `step` is what is being done, {"stage", "done", "total"}.
+    `step` is what is being done.
     """
 
     workspace: Path
     state: State
     counts: Counts
-    step: Mapping[str, Any] | None = None
+    step: ProgressEvent | None = None
     reason: str = field(default="", repr=False)
     public_reason: str = ""
 
@@ -115,12 +127,12 @@ def standing(workspace: Path) -> Standing:
     worker = _worker(workspace)
     counts = status(workspace)
     if worker is not None:
-        return Standing(workspace, "running", counts, _read(workspace / _STEP))
+        return Standing(workspace, "running", counts, _read(workspace / _STEP, _STEP_JSON))
     if counts.stage in ("gate", "published"):
         return Standing(workspace, "gate" if counts.stage == "gate" else "published", counts)
-    end = _read(workspace / _END) or {}
-    state: State = "stopped" if end.get("exit_code", 130) == 130 else "failed"
-    return Standing(workspace, state, counts, None, end.get("reason", ""), end.get("public_reason", ""))
+    end = _read(workspace / _END, _END_JSON) or End()
+    state: State = "stopped" if end.exit_code == 130 else "failed"
+    return Standing(workspace, state, counts, None, end.reason, end.public_reason)
 
 
 def cancel(workspace: Path, seconds: float = 10.0) -> Standing:
@@ -201,19 +213,19 @@ def _worker(workspace: Path) -> int | None:
     return None
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path, form: TypeAdapter[Form]) -> Form | None:
+    """What the process of a run left here; None where there is nothing whole."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return form.validate_json(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _steps(workspace: Workspace) -> Listener:
     """Writes what is being done into the workspace, now and then: counts, nothing of a record."""
 
     def write(event: ProgressEvent) -> None:
-        step = {"stage": event["stage"], "done": event["done"], "total": event["total"]}
+        step = ProgressEvent(stage=event["stage"], done=event["done"], total=event["total"])
         workspace.write_private(_STEP, json.dumps(step))
 
     return sparing(write, _STEP_SECONDS)
@@ -231,13 +243,14 @@ def _work(folder: Path, retry_failed: bool) -> None:
         ):
             run.go(_steps(workspace))
     except QuantextError as error:
-        end = {"reason": str(error), "public_reason": error.public_line, "exit_code": error.exit_code}
-        workspace.write_private(_END, json.dumps(end))
+        end = End(reason=str(error), public_reason=error.public_line, exit_code=error.exit_code)
+        workspace.write_private(_END, json.dumps(end.model_dump()))
         sys.exit(error.exit_code)
     except Exception as error:
         # The message of an unknown exception may hold a record's text: it is not kept.
         fault = f"a fault of the program ({type(error).__name__})"
-        workspace.write_private(_END, json.dumps({"reason": fault, "public_reason": fault, "exit_code": 1}))
+        end = End(reason=fault, public_reason=fault, exit_code=1)
+        workspace.write_private(_END, json.dumps(end.model_dump()))
         if os.environ.get("QUANTEXT_DEBUG"):
             raise
         sys.exit(1)

@@ -130,7 +130,7 @@ async def _report(context: Context, found: background.Standing, shown: float) ->
     than the one before, so while no record comes through it grows by next to nothing."""
     counts = found.counts
     now = max(float(counts.labeled + counts.rewritten), shown + 1e-6)
-    step = found.step or {}
+    step = found.step
     doing = f"{step['stage']}: {step['done']} of {step['total']}" if step else found.state
     await context.report_progress(now, 2 * counts.n or None, doing)
     return now
