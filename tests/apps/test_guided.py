@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.graph import END, START
 from people import Said, ScriptedPerson
 from releases import obedient, write_data
 from servers import Act, OpenAIServer
@@ -240,6 +241,30 @@ def test_a_run_that_stopped_is_gone_on_with_when_the_person_likes(
         ("Go on with it?", None),
     )
     assert begun[2:] == ["release-2.work"]
+
+
+def test_every_node_and_the_end_are_reached_in_the_drawing(guided: Guided) -> None:
+    """A node that named no successor would stand alone, and so would one that nobody names."""
+    graph = build_guide(guided.tools, guided.chat)
+    drawn = graph.get_graph()
+    after: dict[str, set[str]] = {}
+    for edge in drawn.edges:
+        after.setdefault(edge.source, set()).add(edge.target)
+    reached, open_ = {START}, [START]
+    while open_:
+        new = after.get(open_.pop(), set()) - reached
+        reached |= new
+        open_ += new
+    assert reached == set(drawn.nodes)
+    assert END in reached
+    assert len(drawn.nodes) > 25
+    assert {"ask_publish"} == {source for source in after if "publish" in after[source]}
+
+
+def test_what_leads_on_in_the_drawing_is_a_node(guided: Guided) -> None:
+    """A misspelt successor is drawn as a node of its own: it would do nothing."""
+    graph = build_guide(guided.tools, guided.chat)
+    assert set(graph.get_graph().nodes) == {START, END, *graph.builder.nodes}
 
 
 def test_the_embedded_model_is_not_loaded_before_it_is_needed(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from langsmith import tracing_context
 from pydantic import ValidationError
@@ -39,7 +40,7 @@ class Person(Protocol):
 class Conversation:
     """One thread of a graph. Where the last process stopped in the midst of something, it goes on there."""
 
-    graph: Any
+    graph: CompiledStateGraph[Any, Any, Any, Any]
     thread: str
     person: Person
     tools: ReleaseTools

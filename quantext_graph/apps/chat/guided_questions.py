@@ -1,119 +1,145 @@
-"""What the guided chat asks a person and how it reads the answers."""
+"""What the guided chat asks, in one table, and how an answer is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from langgraph.types import interrupt
+from langgraph.graph import END
+from langgraph.types import Command, interrupt
 
-from quantext_graph.apps.agent_tools.tools import Answer
+from quantext_graph.apps.chat.guided_answers import Files, GuidedState, budget, secret_of, spec_path
+from quantext_graph.spec.errors import QuantextError
 
-Fields = dict[str, Any]
+T = TypeVar("T")
 
 BUDGET = (
     "How many nats may the release tell about it? With 0.5 an attacker's chance of being right grows at most "
     "1.6 times, with 1 by 2.7, with 3 by 20; a smaller budget hides more and bends the texts further. "
-    "`?` shows what each buys. [1]"
+    "`?` shows what each buys."
 )
+MENDED = "Mend the file or the spec, then press Enter."
 
 
-def asked(question: str, wrong: Callable[[str], str | None] = lambda _: None) -> str:
-    """Ask until the answer is none that `wrong` says a line about."""
+@dataclass(frozen=True)
+class Question:
+    """A question and what follows from its answer. Its node is called `name`.
+
+    `words` may hold fields of the state; `default` is what Enter stands for. An answer among `turns` leads
+    to the node named there. Any other is kept in the state as `read` makes it, under the name without
+    `ask_`, and `next` follows; what `read` raises is told and the question put again.
+    """
+
+    name: str
+    words: str
+    next: str = ""
+    default: str | Callable[[GuidedState], str] = ""
+    read: Callable[[str, GuidedState], Any] | None = None
+    turns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def leads_to(self) -> dict[str, str]:
+        """The nodes that may follow, each with the answer that leads there."""
+        return {node: said for said, node in self.turns.items()} | ({self.next: ""} if self.next else {})
+
+    def ask(self, state: GuidedState) -> Command[str]:
+        default = self.default if isinstance(self.default, str) else self.default(state)
+        words = self.words.format_map(state) + (f" [{default}]" if default else "")
+        return put(words, lambda said: self._follow(said or default, state))
+
+    def _follow(self, said: str, state: GuidedState) -> Command[str]:
+        turn = {"yes": "y", "no": "n"}.get(said.lower(), said.lower())
+        if turn in self.turns:
+            return Command(goto=self.turns[turn])
+        if not self.next:
+            *others, last = self.turns
+            raise QuantextError(f"answer {', '.join(others)} or {last}")
+        kept = {self.name.removeprefix("ask_"): self.read(said, state)} if self.read else {}
+        return Command(goto=self.next, update=kept)
+
+
+def put(question: str, read: Callable[[str], T]) -> T:
+    """Ask until `read` makes something of the answer; what it raises is told with the question."""
     error = None
     while True:
         said = str(interrupt({"question": question, "error": error})).strip()
-        error = wrong(said)
-        if not error:
-            return said
+        try:
+            return read(said)
+        except QuantextError as wrong:
+            error = str(wrong)
 
 
-def agreed(question: str) -> bool:
-    said = asked(
-        f"{question} [y/n]",
-        lambda said: None if said.lower() in ("y", "yes", "n", "no") else "answer y or n",
+def questions(files: Files) -> tuple[Question, ...]:
+    """All that is asked, in order, but for the attributes, which are confirmed one by one (`confirm`)."""
+    return (
+        Question(
+            "ask_data",
+            "Which file do you want to release? (.csv, .tsv, .jsonl or .parquet)",
+            "ask_auxiliary",
+            read=files.readable,
+        ),
+        Question(
+            "ask_auxiliary",
+            "Is there a public file of the same kind whose texts are labelled? It is needed for several "
+            "attributes. (path, or Enter for none)",
+            "look",
+            read=lambda said, state: said and files.readable(said, state),
+        ),
+        Question(
+            "ask_text",
+            "Which column holds the texts?",
+            "ask_texts",
+            default=lambda state: files.look(state["data"]).text or "",
+            read=files.column,
+        ),
+        Question(
+            "ask_texts",
+            "What are the texts, in a few words? For example: messages of patients.",
+            "ask_attributes",
+            default="short texts",
+            read=lambda said, _: said,
+        ),
+        Question(
+            "ask_attributes",
+            "Which attributes matter, secret or useful? Names separated by commas; what is no column is "
+            "labelled by the model.",
+            "propose",
+            default=lambda state: ", ".join(files.known(state)),
+            read=files.attributes,
+        ),
+        Question(
+            "ask_secret",
+            "Which share must nobody learn? For example: {attributes[0][name]} = "
+            "{attributes[0][categories][0][name]}",
+            "ask_budget_nats",
+            read=secret_of,
+        ),
+        Question("ask_budget_nats", BUDGET, "ask_spec", "1", budget, {"?": "tradeoff"}),
+        Question("ask_spec", "Where shall the spec go?", "write", "spec.yaml", spec_path),
+        choice("ask_replace", "{spec} stands already. Replace it? [y/n]", y="replace", n="ask_spec"),
+        Question("ask_mended_draft", MENDED, "ask_spec"),
+        Question("ask_mended", MENDED, "check"),
+        choice(
+            "ask_preview",
+            "Shall two records be rewritten to look at? Nothing is kept. [y/n]",
+            y="preview",
+            n="ask_start",
+        ),
+        choice(
+            "ask_start", "Start the release? Its draw is spent, whatever comes of it. [y/n]", y="start", n=END
+        ),
+        choice("ask_again", "Go on with it? What is done is kept. [y/n]", y="go_on", n=END),
+        choice(
+            "ask_publish",
+            "Publish it? y, n, or r to write the texts that missed their target again.",
+            y="publish",
+            n="keep",
+            r="write_again",
+        ),
     )
-    return said.lower() in ("y", "yes")
 
 
-def confirmed(attribute: Fields) -> Fields:
-    """The attribute as the person wants it."""
-    error = None
-    while True:
-        question = (
-            f"{_attribute_lines(attribute)}\nIs that right? Enter for yes, `name: description` to change one"
-            + (", `-name` to drop one." if attribute.get("proposed") else ".")
-        )
-        said = str(interrupt({"question": question, "error": error})).strip()
-        if not said and len(attribute["categories"]) > 1:
-            return attribute
-        attribute, error = _changed(attribute, said)
-
-
-def _changed(attribute: Fields, said: str) -> tuple[Fields, str | None]:
-    name, _, words = (part.strip() for part in said.partition(":"))
-    names = [category["name"] for category in attribute["categories"]]
-    if said.startswith("-") and attribute.get("proposed") and said[1:].strip() in names:
-        kept = [category for category in attribute["categories"] if category["name"] != said[1:].strip()]
-        return {**attribute, "categories": kept}, None
-    if not words:
-        return attribute, "write `name: description`; an attribute needs two categories or more"
-    if name == attribute["name"]:
-        return {**attribute, "description": words}, None
-    changed = [
-        {**each, "description": words} if each["name"] == name else each for each in attribute["categories"]
-    ]
-    if name not in names:
-        if not attribute.get("proposed") and names:
-            return attribute, f"no category is called {name!r}; there are: {', '.join(names)}"
-        changed.append({"name": name, "description": words})
-        return {**attribute, "categories": changed, "proposed": True}, None
-    return {**attribute, "categories": changed}, None
-
-
-def _attribute_lines(attribute: Fields) -> str:
-    head = f"{attribute['name']}: {attribute.get('description') or '(no description)'}"
-    return "\n".join(
-        [head, *(f"  {each['name']}: {each.get('description', '')}" for each in attribute["categories"])]
-    )
-
-
-def secret_of(said: str, attributes: Sequence[Fields]) -> tuple[dict[str, list[str]], str | None]:
-    """`Stance = FAVOR or AGAINST, Target = X` as a secret's `where`, or a line about what is wrong."""
-    known = {each["name"]: [category["name"] for category in each["categories"]] for each in attributes}
-    where: dict[str, list[str]] = {}
-    for clause in filter(None, (part.strip() for part in said.split(","))):
-        name, _, values = (part.strip() for part in clause.partition("="))
-        chosen = [value.strip() for value in values.split(" or ") if value.strip()]
-        if name not in known or not chosen or not set(chosen) <= set(known[name]):
-            names = "; ".join(f"{key} = {' or '.join(values)}" for key, values in known.items())
-            return {}, f"{clause!r} is no share of these attributes: {names}"
-        where[name] = chosen
-    return where, None if where else "name a share"
-
-
-def not_a_budget(said: str) -> str | None:
-    try:
-        return None if 0 <= float(said) <= 100 else "a budget lies between 0 and 100"
-    except ValueError:
-        return f"{said!r} is no number"
-
-
-def not_in(name: str, names: Sequence[str]) -> str | None:
-    return None if name in names else f"no column is called {name!r}; there are: {', '.join(names)}"
-
-
-def look_lines(role: str, looked: Answer) -> list[str]:
-    public = looked.public
-    columns = ", ".join(f"{column['name']} ({column['kind']})" for column in public["columns"])
-    about = "about " if public.get("rows_are_estimated") else ""
-    return [f"{role} file: {about}{public['rows']} rows; {columns}", *looked.shown]
-
-
-def tradeoff_lines(tradeoff: Answer) -> list[str]:
-    return [
-        f"{row['nats']:g} nats ({row['rule']}): an attacker's chance grows at most "
-        + ("without bound that helps" if row["vacuous"] else f"{row['chance_grows_at_most_by']:.1f} times")
-        + f"; shares are off by about {max(row['error_of_share'].values(), default=0):.2f}"
-        for row in tradeoff.public["points"]
-    ]
+def choice(name: str, words: str, **turns: str) -> Question:
+    """A question whose answers are these letters."""
+    return Question(name, words, turns=turns)
