@@ -186,7 +186,7 @@ def _share(spec: Spec, workers: int) -> Spec:
 
 def _refuse_embedded(spec: Spec) -> None:
     for model in (spec.models.chat, spec.models.verify):
-        if model is not None and model.model.startswith("embedded:"):
+        if model is not None and model.embedded:
             raise RayError(
                 f"{model.model}: runs inside one process, and workers would each load it for the same cores; "
                 "serve a model (`openai:` or `ollama:` with `base_url`), or leave `executor: threads`"

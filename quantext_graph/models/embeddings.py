@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from quantext_graph.models.downloads import MINILM, MINILM_TOKENIZER
 from quantext_graph.models.errors import ModelError
 from quantext_graph.models.privacy import is_loopback, logging_as_it_is, refuse_remote
-from quantext_graph.spec.models import Models
+from quantext_graph.spec.models import Models, ModelSpec
 
 _MINILM_TOKENS = 256
 _MINILM_BATCH = 64
@@ -26,15 +26,15 @@ def text_embedding(reference: str, models: Models) -> Embeddings:
         RemoteModelRefused: where texts would leave the machine and the spec does not allow it.
         ModelError: for an unknown provider or a missing package.
     """
-    provider, _, name = reference.partition(":")
-    if provider == "wordllama":
+    model = ModelSpec(model=reference)
+    if model.provider == "wordllama":
         return WordLlamaEmbeddings()
     if reference == MINILM.name:
         return MiniLMEmbeddings()
-    if provider == "sentence-transformers":
-        return SentenceTransformerEmbeddings(name)
-    if provider == "ollama":
-        return _ollama(name)
+    if model.provider == "sentence-transformers":
+        return SentenceTransformerEmbeddings(model.name)
+    if model.provider == "ollama":
+        return _ollama(model.name)
     refuse_remote(reference, "its provider", allow_remote=models.allow_remote)
     return _other(reference)
 

@@ -41,7 +41,7 @@ def connect(reference: ModelSpec, models: Models) -> Connection:
     Raises:
         RemoteModelRefused, ModelError, ModelUnavailable, ModelFileError, SpecError: each one line.
     """
-    provider, _, name = reference.model.partition(":")
+    provider, name = reference.provider, reference.name
     if not name:
         raise ModelError(
             f"models: {reference.model!r} is not provider:model; write for example `ollama:llama3.1:8b` or "

@@ -145,7 +145,7 @@ def _judging(model: ModelSpec, attributes: int, prompt: float, spec: Spec) -> Wo
     if not attributes:
         return Work()
     categories = sum(len(str(a.categories)) for a in spec.attributes) / len(spec.attributes) / _CHARACTERS
-    if model.model.partition(":")[0] in _SCORED:
+    if model.provider in _SCORED:
         return _work(model, attributes, prompt + categories, 1)
     return _work(model, 1, prompt + categories * attributes, _LABEL * attributes)
 
@@ -166,7 +166,7 @@ def _time(model: ModelSpec, work: Work) -> tuple[float | None, str]:
         return work.output_tokens / model.tokens_per_second, f"at {model.tokens_per_second:g} tokens a second"
     if (seconds := remembered().get(model.model)) is not None:
         return work.calls * seconds, f"at {seconds:.2g} s a call, as in the last run with this model"
-    if model.model.startswith("embedded:"):
+    if model.embedded:
         return work.calls * EMBEDDED_SECONDS, f"at {EMBEDDED_SECONDS:g} s a call, as on two cores"
     return None, "how long is not known before a first run with this model, or say `tokens_per_second`"
 

@@ -186,6 +186,21 @@ class ModelSpec(_Model):
     price: Price | None = None
     tokens_per_second: float | None = Field(None, gt=0, allow_inf_nan=False)
 
+    @property
+    def provider(self) -> str:
+        """What stands before the first colon: `embedded`, `ollama`, `openai` or another of LangChain's."""
+        return self.model.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """What the provider calls the model; empty where no provider is named."""
+        return self.model.partition(":")[2]
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs in this process."""
+        return self.provider == "embedded"
+
 
 def _model(value: Any) -> Any:
     return {"model": value} if isinstance(value, str) else value

@@ -7,7 +7,7 @@ import pytest
 
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec, parse_spec
-from quantext_graph.spec.models import Mechanism
+from quantext_graph.spec.models import Mechanism, ModelSpec
 
 
 def minimal(**changes: Any) -> dict[str, Any]:
@@ -106,3 +106,19 @@ def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, message: str) ->
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no such file; `quantext init DATA` writes a spec"):
         load_spec(tmp_path / "spec.yaml")
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("ollama:llama3.1:8b", "ollama", "llama3.1:8b"),
+        ("embedded:/models/own:1.gguf", "embedded", "/models/own:1.gguf"),
+        ("wordllama", "wordllama", ""),
+    ],
+)
+def test_a_model_is_its_provider_and_a_name_that_may_hold_colons(
+    model: str, provider: str, name: str
+) -> None:
+    spec = ModelSpec(model=model)
+    assert (spec.provider, spec.name) == (provider, name)
+    assert spec.embedded is (provider == "embedded")

@@ -104,7 +104,7 @@ class Conversation:
             return False
         return True
 
-    def _tell(self, mode: str, chunk: Mapping[str, Any]) -> None:
+    def _tell(self, mode: str, chunk: Any) -> None:
         if mode == "updates":
             for name, update in chunk.items():
                 if name == "model" or name.startswith("ToolCallLimit"):

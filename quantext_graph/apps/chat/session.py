@@ -61,10 +61,10 @@ def chat_client(reference: ModelSpec) -> ChatClient:
     Raises:
         ModelError, ModelUnavailable, ModelFileError: where the model cannot be had.
     """
-    if _embedded(reference):
+    if reference.embedded:
         chat = chat_model(reference, Models())
         return ChatClient(SchemaCalls(chat=chat), Reader(reference.model, chat.remote), chat.close)
-    if reference.context is None and reference.model.startswith("ollama:"):
+    if reference.context is None and reference.provider == "ollama":
         reference = reference.model_copy(update={"context": 2 * OLLAMA_CONTEXT})
     connection = connect(reference, Models(allow_remote=True))
     model = connection.endpoints[0].conversational()
@@ -155,7 +155,7 @@ class Talk:
 
     @property
     def is_guided(self) -> bool:
-        return _embedded(self.model) if self.guided is None else self.guided
+        return self.model.embedded if self.guided is None else self.guided
 
     @property
     def thread(self) -> str:
@@ -197,7 +197,7 @@ def _guide(talk: Talk, person: Person, saver: SqliteSaver) -> None:
         return chat_model(talk.model, Models(allow_remote=True))
 
     remote = False
-    if not _embedded(talk.model):
+    if not talk.model.embedded:
         with closing(chat()) as looked_at:
             remote = looked_at.remote
     tools = ReleaseTools(talk.folder, Reader(talk.model.model, remote))
@@ -207,10 +207,6 @@ def _guide(talk: Talk, person: Person, saver: SqliteSaver) -> None:
 
 def _rewriter(model: ModelSpec) -> dict[str, Any]:
     """A model of this machine that chats rewrites too. The embedded ones miss many targets: less is asked."""
-    if _embedded(model):
+    if model.embedded:
         return {"model": model.model, "attempts": 1, "min_verified": 0.25}
     return {"model": model.model} | ({"base_url": model.base_url} if isinstance(model.base_url, str) else {})
-
-
-def _embedded(model: ModelSpec) -> bool:
-    return model.model.startswith("embedded:")

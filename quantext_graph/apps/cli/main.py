@@ -342,9 +342,8 @@ def _spec_of(workspace: Path) -> Spec:
 def _fetch_model(model: ModelSpec) -> None:
     from quantext_graph.models.llamacpp_server import KNOWN_MODELS
 
-    provider, _, name = model.model.partition(":")
-    if provider == "embedded" and name in KNOWN_MODELS:
-        model_pull(name)
+    if model.embedded and model.name in KNOWN_MODELS:
+        model_pull(model.name)
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from transformers.utils import logging as transformers_logging
 
 from quantext_graph.models.llamacpp_server import KNOWN_MODELS
 from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import ModelSpec
 
 IGNORED = -100
 EVERY = 10
@@ -258,9 +259,10 @@ class _Progress:
 
 
 def _place(name: str) -> tuple[str, dict[str, Any]]:
-    provider, _, model = name.partition(":")
-    if provider != "embedded":
+    known = ModelSpec(model=name)
+    if not known.embedded:
         return name, {}
+    model = known.name
     path = KNOWN_MODELS[model].path if model in KNOWN_MODELS else Path(model)
     if not path.is_file():
         raise QuantextError(f"dp_finetuning: {name} is not here; `quantext model pull {model}` fetches it")
