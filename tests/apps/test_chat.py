@@ -384,3 +384,19 @@ def test_a_file_that_holds_no_conversations_is_one_line(
         hold(chat.talk, ScriptedPerson())
     with pytest.raises(sqlite3.DatabaseError):
         sqlite3.connect(tmp_path / "odd.sqlite").execute("SELECT * FROM sqlite_master")
+
+
+def test_an_embedded_model_may_not_lead(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is said before a model is fetched, in one line with what to use."""
+    from quantext_graph.apps.cli.main import main
+
+    monkeypatch.setenv("QUANTEXT_CACHE", str(chat.folder / "cache"))
+    monkeypatch.setattr("sys.argv", ["quantext", "chat", "--agent"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "embedded:qwen2.5-coder-1.5b cannot lead" in line
+    assert "--model ollama:llama3.1:8b" in line
+    assert not (chat.folder / "cache").exists()

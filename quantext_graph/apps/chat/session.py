@@ -33,10 +33,10 @@ from platformdirs import user_data_path
 from quantext_graph.apps.agent_tools.tools import Reader, ReleaseTools
 from quantext_graph.apps.chat.conversation import Conversation, Person
 from quantext_graph.apps.chat.guided import build_guide
-from quantext_graph.apps.chat.schema_calls import SchemaCalls
 from quantext_graph.models.chat_model import ChatModel, chat_model
 from quantext_graph.models.resolve import OLLAMA_CONTEXT, connect
 from quantext_graph.prompts import load
+from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Models, ModelSpec
 from quantext_graph.workspace.disk import one_line
 from quantext_graph.workspace.folder import private_file
@@ -55,15 +55,11 @@ class ChatClient:
 
 
 def chat_client(reference: ModelSpec) -> ChatClient:
-    """The client of a chat model. It may be remote: it is never given anything private. An embedded model
-    calls tools by JSON schema.
+    """The client of a chat model. It may be remote: it is never given anything private.
 
     Raises:
-        ModelError, ModelUnavailable, ModelFileError: where the model cannot be had.
+        ModelError, ModelUnavailable: where the model cannot be had.
     """
-    if reference.embedded:
-        chat = chat_model(reference, Models())
-        return ChatClient(SchemaCalls(chat=chat), Reader(reference.model, chat.remote), chat.close)
     if reference.context is None and reference.provider == "ollama":
         reference = reference.model_copy(update={"context": 2 * OLLAMA_CONTEXT})
     connection = connect(reference, Models(allow_remote=True))
@@ -145,6 +141,9 @@ class Talk:
     """How a chat is held: with which model, guided or not, in which conversation of the folder.
 
     `guided` by default where the model is embedded: it calls no tools.
+
+    Raises:
+        QuantextError: where an embedded model is to lead.
     """
 
     model: ModelSpec
@@ -152,6 +151,13 @@ class Talk:
     guided: bool | None = None
     name: str = "main"
     new: bool = False
+
+    def __post_init__(self) -> None:
+        if self.model.embedded and self.guided is False:
+            raise QuantextError(
+                f"--agent: {self.model.model} cannot lead, which takes a larger model that calls tools; "
+                "name one (`--model ollama:llama3.1:8b`), or leave --agent out and the program asks"
+            )
 
     @property
     def is_guided(self) -> bool:

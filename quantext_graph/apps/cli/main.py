@@ -304,9 +304,11 @@ def chat(
     """Make a release in a conversation. Texts and true shares are shown to you, never to a remote model."""
     from quantext_graph.apps.chat.session import Talk, hold
 
-    spec = ModelSpec(model=model, base_url=base_url, api_key_env=key_env)
-    _fetch_model(spec)
-    hold(Talk(spec, Path.cwd(), guided, thread, new), terminal.TerminalPerson())
+    talk = Talk(
+        ModelSpec(model=model, base_url=base_url, api_key_env=key_env), Path.cwd(), guided, thread, new
+    )
+    _fetch_model(talk.model)
+    hold(talk, terminal.TerminalPerson())
 
 
 @model_app.command("list")
