@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from quantext_graph.models.downloads import MINILM, MINILM_TOKENIZER
 from quantext_graph.models.errors import ModelError
+from quantext_graph.models.model_files import MINILM, MINILM_TOKENIZER
 from quantext_graph.models.privacy import is_loopback, logging_as_it_is, refuse_remote
 from quantext_graph.spec.models import Models, ModelSpec
 

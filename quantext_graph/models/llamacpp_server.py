@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from quantext_graph.models.downloads import KNOWN_MODELS, ModelFileError, cache_folder, locate, pull
+from quantext_graph.models.downloads import pull
+from quantext_graph.models.model_files import KNOWN_MODELS, ModelFileError, cache_folder, locate
 
 __all__ = [
     "DEFAULT_SLOTS",

@@ -20,7 +20,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel
 from servers import OllamaServer
 
-from quantext_graph.models import downloads as model_files
+from quantext_graph.models import model_files
 from quantext_graph.models.chat_model import ChatModel, Outcome, chat_model
 from quantext_graph.models.llamacpp_server import KNOWN_MODELS, EmbeddedServer, ModelFileError, locate, pull
 from quantext_graph.spec.models import Models, ModelSpec
@@ -273,6 +273,25 @@ def test_other_bytes_are_not_accepted(
         pull("test")
     assert "\n" not in str(caught.value)
     assert not list(known.path.parent.iterdir()), "nothing is left behind"
+
+
+def test_a_stopped_pull_leaves_nothing_behind(known: model_files.KnownModel) -> None:
+    def stop(done: int, total: int) -> None:
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pull("test", stop)
+    assert not list(known.path.parent.iterdir())
+
+
+def test_a_source_that_breaks_off_is_followed_by_the_next(
+    known: model_files.KnownModel, hub: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, folder = hub
+    (folder / "test.gguf").write_bytes(CONTENT[:1000])
+    monkeypatch.setitem(KNOWN_MODELS, "test", replace(known, url=url))
+    assert pull("test").read_bytes() == CONTENT
 
 
 def test_a_model_that_is_there_is_not_fetched_again(known: model_files.KnownModel) -> None:

@@ -314,7 +314,7 @@ def chat(
 @model_app.command("list")
 def model_list() -> None:
     """The models that run in-process, and whether they are here."""
-    from quantext_graph.models.downloads import KNOWN_MODELS, MINILM
+    from quantext_graph.models.model_files import KNOWN_MODELS, MINILM
 
     rows = [
         (model.name, kind, f"{model.size / 1e6:,.0f} MB", "here" if model.here else "not fetched")
@@ -327,7 +327,7 @@ def model_list() -> None:
 @model_app.command("pull")
 def model_pull(name: str) -> None:
     """Fetch a model and check its sha256."""
-    from quantext_graph.models.llamacpp_server import pull
+    from quantext_graph.models.downloads import pull
 
     with terminal.progress_bars() as bars:
         path = pull(name, lambda done, total: bars({"stage": "pull", "done": done, "total": total}))
@@ -342,7 +342,7 @@ def _spec_of(workspace: Path) -> Spec:
 
 
 def _fetch_model(model: ModelSpec) -> None:
-    from quantext_graph.models.llamacpp_server import KNOWN_MODELS
+    from quantext_graph.models.model_files import KNOWN_MODELS
 
     if model.embedded and model.name in KNOWN_MODELS:
         model_pull(model.name)

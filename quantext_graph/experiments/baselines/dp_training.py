@@ -24,7 +24,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from quantext_graph.models.llamacpp_server import KNOWN_MODELS
+from quantext_graph.models.model_files import KNOWN_MODELS
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import ModelSpec
 
