@@ -9,10 +9,7 @@ from typing import Any, Protocol
 import ollama
 import openai
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatResult
-from langchain_ollama import ChatOllama
-from langchain_openai import ChatOpenAI
+from langchain_core.messages import AIMessage, convert_to_openai_messages
 from pydantic import SecretStr
 
 from quantext_graph.models.http_clients import (
@@ -25,6 +22,7 @@ from quantext_graph.models.request import (
     Answer,
     Request,
     answer_of,
+    answer_of_reply,
     begun,
     generate,
     strict_schema,
@@ -51,31 +49,13 @@ class Endpoint(Protocol):
     def close(self) -> None: ...
 
 
-class _Chat(ChatOpenAI):
-    """`ChatOpenAI` that posts its payload, with `body` over it, as it stands. The client's typed method
-    walks through each key of a request and makes objects of each key of a reply, which LangChain turns
-    back into the reply's own dict: a quarter of what a call costs here."""
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: Any = None,  # noqa: ARG002
-        **body: Any,
-    ) -> ChatResult:
-        payload = self._get_request_payload(messages, stop=stop)
-        place = f"{self.openai_api_base}/chat/completions"
-        reply = self.root_client.post(place, body=payload | body, cast_to=openai_library().Response)
-        found = reply.json()
-        result = self._create_chat_result(found)
-        for choice, generation in zip(found["choices"], result.generations, strict=True):
-            if refusal := choice["message"].get("refusal"):  # LangChain reads it of a dict since lately
-                generation.message.additional_kwargs["refusal"] = refusal
-        return result
-
-
 class OpenAIEndpoint:
-    """An OpenAI-compatible address. `server` is what it says it is (`owned_by`), "" where unknown."""
+    """An OpenAI-compatible address. `server` is what it says it is (`owned_by`), "" where unknown.
+
+    Records go by the client of the openai package, whose `post` sends a payload as it stands: its typed
+    method walks through each key of a request and makes objects of each key of a reply, and LangChain
+    turns those back into the reply's own dict, a quarter of what a call costs here.
+    """
 
     def __init__(
         self,
@@ -97,16 +77,8 @@ class OpenAIEndpoint:
         self.likely = 200 if server == "llamacpp" else 20
         self._bound = True  # the server takes a schema, until it says otherwise
         self._http = openai_http_client(loopback=loopback, timeout=timeout)
-        self._chat = _Chat(
-            model=model,
-            base_url=address,
-            api_key=SecretStr(key),
-            http_client=self._http,
-            http_async_client=unused_async_client(),
-            timeout=timeout,
-            max_retries=0,
-            cache=False,
-            use_responses_api=False,
+        self._client = openai.OpenAI(
+            base_url=address, api_key=key, http_client=self._http, timeout=timeout, max_retries=0
         )
 
     def ask(self, request: Request) -> Answer:
@@ -133,8 +105,12 @@ class OpenAIEndpoint:
             messages = with_schema(messages, request.schema)
         if request.opening:
             messages = begun(messages, request.opening, self.prefills)
-        result = generate(self._chat, messages, request.stop, **self._body(request))
-        answer = answer_of(result, request)
+        payload = {"model": self._model, "messages": convert_to_openai_messages(messages)}
+        place = f"{self.address}/chat/completions"
+        reply = self._client.post(
+            place, body=payload | self._body(request), cast_to=openai_library().Response
+        )
+        answer = answer_of_reply(reply.json(), request)
         if self._server == "llamacpp" and request.n > 1:  # it reports the tokens of one candidate only
             counts = [self.count_tokens(candidate.text) or 0 for candidate in answer.candidates]
             answer = replace(answer, output_tokens=sum(counts))
@@ -154,7 +130,11 @@ class OpenAIEndpoint:
             body |= {"logprobs": True, "top_logprobs": min(request.likely, self.likely)}
         if request.n > 1:
             body["n"] = request.n
-        wanted = {"temperature": request.temperature, "seed": request.seed}
+        wanted = {
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "stop": list(request.stop) or None,
+        }
         return body | {name: value for name, value in wanted.items() if value is not None}
 
     def count_tokens(self, text: str) -> int | None:
@@ -173,6 +153,8 @@ class OpenAIEndpoint:
         return int(count) if count is not None else None
 
     def conversational(self) -> BaseChatModel:
+        from langchain_openai import ChatOpenAI
+
         return ChatOpenAI(
             model=self._model,
             base_url=self.address,
@@ -196,6 +178,8 @@ class OllamaEndpoint:
     context: int | None
 
     def __init__(self, model: str, address: str, *, timeout: float, loopback: bool, context: int) -> None:
+        from langchain_ollama import ChatOllama
+
         self.address, self.context = address, context
         self._chat = ChatOllama(
             model=model,

@@ -1,22 +1,23 @@
 """What is asked of a model and what it answers, between our calls and a LangChain client.
 
-Clients are called at `_generate`, the method that every LangChain chat model must have. What stands
+LangChain's clients are called at `_generate`, the method that every chat model must have. What stands
 above it (callbacks, tracers, global debug printing, the LLM cache whose keys forget temperature and
-seed, the clients' own retries) never sees a record.
+seed, the clients' own retries) never sees a record: by the public `generate` debug printing would, and no
+argument turns that off.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.outputs import ChatResult
 from langsmith.run_helpers import tracing_context
 from pydantic import BaseModel
 
@@ -67,17 +68,43 @@ def generate(
 
 
 def answer_of(result: ChatResult, request: Request) -> Answer:
-    """Candidates with their finish reasons folded, and the tokens that the server counted."""
-    candidates = tuple(_candidate(generation) for generation in result.generations)
+    """Candidates of a LangChain client with their finish reasons folded, and the tokens it was told of."""
+    candidates = []
+    for generation in result.generations:
+        message = generation.message
+        info = {**message.response_metadata, **(generation.generation_info or {})}
+        candidates.append(_candidate(message.text, info, message.additional_kwargs.get("refusal")))
     used = (result.llm_output or {}).get("token_usage") or {}
-    message = result.generations[0].message if result.generations else None
-    metadata: Any = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
+    first = result.generations[0].message if result.generations else None
+    metadata: Any = (first.usage_metadata if isinstance(first, AIMessage) else None) or {}
     given = int(used.get("prompt_tokens") or metadata.get("input_tokens") or 0)
     written = int(used.get("completion_tokens") or metadata.get("output_tokens") or 0)
+    return _answer(candidates, given, written, request)
+
+
+def answer_of_reply(reply: Any, request: Request) -> Answer:
+    """The same of what an OpenAI-compatible server replies.
+
+    Raises:
+        ValueError, KeyError, TypeError: where it is no reply of such a server.
+    """
+    if reply.get("error"):
+        raise ValueError(reply["error"])
+    candidates = []
+    for choice in reply["choices"]:
+        message = choice["message"]
+        text = AIMessage(message.get("content") or "").text
+        candidates.append(_candidate(text, choice, message.get("refusal")))
+    used = reply.get("usage") or {}
+    given, written = used.get("prompt_tokens") or 0, used.get("completion_tokens") or 0
+    return _answer(candidates, int(given), int(written), request)
+
+
+def _answer(candidates: list[Candidate], given: int, written: int, request: Request) -> Answer:
     if len(candidates) == 1 and not candidates[0].finish:
         cut = written >= request.max_tokens
-        candidates = (replace(candidates[0], finish="length" if cut else "stop"),)
-    return Answer(candidates, given, written)
+        candidates = [replace(candidates[0], finish="length" if cut else "stop")]
+    return Answer(tuple(candidates), given, written)
 
 
 _FINISHES = {
@@ -92,16 +119,14 @@ _FINISHES = {
 }
 
 
-def _candidate(generation: ChatGeneration) -> Candidate:
-    message = generation.message
-    info = {**message.response_metadata, **(generation.generation_info or {})}
+def _candidate(text: str, info: Mapping[str, Any], refusal: str | None) -> Candidate:
     said = info.get("finish_reason") or info.get("done_reason") or info.get("stop_reason") or ""
     finish = _FINISHES.get(str(said).lower(), str(said).lower())
-    if message.additional_kwargs.get("refusal"):
+    if refusal:
         finish = "refusal"
     if "done" in info and not info["done"]:
         finish = "length"  # an Ollama stream that broke off
-    return Candidate(message.text, finish, _likely(info.get("logprobs")))
+    return Candidate(text, finish, _likely(info.get("logprobs")))
 
 
 def _likely(found: Any) -> tuple[Token, ...]:
