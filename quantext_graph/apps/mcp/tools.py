@@ -11,7 +11,6 @@ from langchain_core.tools import BaseTool
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, MCPServer, Resolve
 from mcp_types import ToolAnnotations
 from pydantic import Field
-from pydantic_core import PydanticUndefined
 
 from quantext_graph.apps.agent_tools.tools import ReleaseTools
 from quantext_graph.graph.state import Approval
@@ -91,8 +90,7 @@ def _function(tool: BaseTool) -> Callable[..., Coroutine[Any, Any, Fields]]:
 
 
 def _default(field: Any) -> Any:
-    value = field.get_default(call_default_factory=True)
-    return Parameter.empty if value is PydanticUndefined else value
+    return Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
 
 
 async def _public_part(tool: BaseTool, arguments: Fields) -> Fields:
@@ -137,7 +135,7 @@ async def _report(context: Context, found: background.Standing, shown: float) ->
 
 
 def _add_publishing(server: MCPServer, release_tools: ReleaseTools, publish: BaseTool) -> None:
-    async def ask(context: Context, workspace: str, output: str | None) -> Elicit[Approval] | Approval:
+    async def consent(context: Context, workspace: str, output: str | None) -> Elicit[Approval] | Approval:
         try:
             question = await run_sync(_question, release_tools, workspace, output)
         except QuantextError as error:
@@ -149,7 +147,7 @@ def _add_publishing(server: MCPServer, release_tools: ReleaseTools, publish: Bas
 
     async def publish_release(
         workspace: Annotated[str, Field(description="private folder of the run")],
-        approval: Annotated[ElicitationResult[Approval], Resolve(ask)],
+        approval: Annotated[ElicitationResult[Approval], Resolve(consent)],
         output: Annotated[str | None, Field(description="release folder, instead of the spec's")] = None,
     ) -> Fields:
         """Publish a run that waits at the gate. The person is asked, with its figures before them; where
