@@ -30,7 +30,7 @@ class InstantEndpoint:
         }
         self.calls = 0
 
-    def ask(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         self.calls += 1
         system = str(request.messages[0].content)
         if request.schema is None:

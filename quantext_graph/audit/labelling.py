@@ -34,7 +34,7 @@ def label_texts(
     questions = Questions(spec, model, Examples((), (), ()), (-1,) * len(order), scoring=False)
 
     def read(text: str) -> list[int]:
-        scores = questions.ask(text, order).scores
+        scores = questions.weigh(text, order).scores
         return [int(scores[i].argmax()) if i in scores else UNKNOWN for i in order]
 
     rows: list[list[int]] = []

@@ -1,15 +1,16 @@
-"""The trade-off as a picture and as tables for a terminal."""
+"""The trade-off as a picture, as tables for a terminal, and as figures for a chat model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quantext_graph.mechanism.figure_style import marks, need_matplotlib, styled
 from quantext_graph.mechanism.tradeoff import TradeoffPoint
 from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Mechanism
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,30 @@ LONGEST_TITLE = 60
 
 BEYOND_CAP = 1.2
 """The axis ends at this multiple of the cap; what lies beyond is vacuous all the same."""
+
+
+def public_points(points: Sequence[TradeoffPoint], mechanism: Mechanism, nats: float) -> list[dict[str, Any]]:
+    """The points of the spec's own rule and pool, and every rule at the budget that was asked about.
+
+    What comes of public data alone, so any chat model may read it.
+    """
+    own = (mechanism.selection, mechanism.pool, mechanism.spread)
+    return [
+        {
+            "rule": point.rule,
+            "nats": point.budget_nats,
+            "bound_nats": round(point.bound_nats, 3),
+            "chance_grows_at_most_by": None
+            if point.leakage.vacuous
+            else round(point.leakage.success_factor, 2),
+            "vacuous": point.leakage.vacuous,
+            "distance_tv": round(point.expected_tv, 3),
+            "error_of_share": {name: round(error, 3) for name, error in point.expected_error.items()},
+        }
+        for point in points
+        if point.gamma_over_k is None
+        and ((point.selection, point.pool, point.spread) == own or point.budget_nats == nats)
+    ]
 
 
 def check_plot_path(path: Path) -> None:

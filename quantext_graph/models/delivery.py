@@ -34,7 +34,7 @@ class Delivery:
             started = time.monotonic()
             with self._addresses.least_busy() as endpoint:
                 try:
-                    answer = endpoint.ask(request)
+                    answer = endpoint.answer(request)
                 except Exception as error:  # clients raise what they like; `fault_of` sorts it
                     fault = fault_of(error, self._name)
                 except BaseException:

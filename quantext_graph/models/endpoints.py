@@ -40,7 +40,7 @@ class Endpoint(Protocol):
     likely: int
     context: int | None
 
-    def ask(self, request: Request) -> Answer: ...
+    def answer(self, request: Request) -> Answer: ...
 
     def count_tokens(self, text: str) -> int | None: ...
 
@@ -81,15 +81,15 @@ class OpenAIEndpoint:
             base_url=address, api_key=key, http_client=self._http, timeout=timeout, max_retries=0
         )
 
-    def ask(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         batch = self._batch or request.n
-        answer = self._ask(replace(request, n=min(batch, request.n)))
+        answer = self._once(replace(request, n=min(batch, request.n)))
         while len(answer.candidates) < request.n and self._batch:
             rest = min(batch, request.n - len(answer.candidates))
-            answer += self._ask(replace(request, n=rest, seed=_next_seed(request, len(answer.candidates))))
+            answer += self._once(replace(request, n=rest, seed=_next_seed(request, len(answer.candidates))))
         return answer
 
-    def _ask(self, request: Request) -> Answer:
+    def _once(self, request: Request) -> Answer:
         if request.schema is not None and self._bound:
             try:
                 return self._send(request)
@@ -188,13 +188,13 @@ class OllamaEndpoint:
             **ollama_client_options(loopback=loopback, timeout=timeout),
         )
 
-    def ask(self, request: Request) -> Answer:
-        answer = self._ask(request)
+    def answer(self, request: Request) -> Answer:
+        answer = self._once(request)
         for index in range(1, request.n):
-            answer += self._ask(replace(request, seed=_next_seed(request, index)))
+            answer += self._once(replace(request, seed=_next_seed(request, index)))
         return answer
 
-    def _ask(self, request: Request) -> Answer:
+    def _once(self, request: Request) -> Answer:
         wanted = {
             "num_ctx": self.context,
             "num_predict": request.max_tokens,
@@ -245,7 +245,7 @@ class LangChainEndpoint:
     ) -> None:
         self.address, self.context, self._client = address, context, client
 
-    def ask(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         messages = request.messages
         if request.schema is not None:
             messages = with_schema(messages, request.schema)

@@ -29,7 +29,7 @@ from quantext_graph.release.standing import status
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.disk import WorkspaceError, one_line
-from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace
+from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.records import Counts, Kept
 
 Form = TypeVar("Form")
@@ -109,12 +109,7 @@ def resume(workspace: Path, *, retry_failed: bool = False) -> None:
         raise WorkspaceError(f"{workspace}: published already; a new release needs a new workspace")
     if found.state == "gate" and not retry_failed:
         raise WorkspaceError(f"{workspace}: done, it waits to be published or refused")
-    if not retry_failed:
-        _spawn(workspace.absolute())
-        return
-    for name in (FIGURES, REPORT):  # of texts that will be others
-        (workspace / name).unlink(missing_ok=True)
-    _spawn(workspace.absolute(), "--retry-failed")
+    _spawn(workspace.absolute(), *(["--retry-failed"] if retry_failed else []))
 
 
 def standing(workspace: Path) -> Standing:

@@ -9,7 +9,7 @@ from typing import Any
 from quantext_graph.data.auxiliary import read_auxiliary, refuse_private_auxiliary
 from quantext_graph.data.records import read_private
 from quantext_graph.mechanism.guarantees import Guarantees, guarantees
-from quantext_graph.mechanism.plain_words import guarantee
+from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
 from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, tradeoff
 from quantext_graph.models.privacy import tracing_warning
 from quantext_graph.release.estimate import Estimate, estimate
@@ -46,6 +46,30 @@ class Check:
             "ledger": self.spending.to_json(),
             "warnings": list(self.warnings),
         }
+
+    def public(self) -> dict[str, Any]:
+        """What any chat model may read: nothing that goes by the length or the labels of a record."""
+        spec, found = self.spec, self.guarantees
+        said: dict[str, Any] = {
+            "records": self.records,
+            "auxiliary": self.auxiliary,
+            "attributes": {a.name: len(a.categories) for a in spec.attributes},
+            "mechanism": {k: v for k, v in found.mechanism.items() if v is not None},
+            "guarantee": {
+                title: guarantee(asdict(each), spec.mechanism.seed is None)
+                for title, each in found.secrets.items()
+            },
+            "assumptions": assumptions(found.mechanism, spec.mechanism.log_l),
+            "model_calls": [self.estimate.calls, self.estimate.calls_at_most],
+            "nats_spent_before": round(self.spending.spent, 4),
+            "nats_added": round(found.worst.bound_nats, 4),
+            "notes": list(found.notes),
+        }
+        if found.worst.vacuous:
+            said["why_vacuous"] = why_vacuous(found.mechanism, found.worst.cap_nats)
+        if self.spending.over_cap:
+            said["over_cap"] = "with the releases before, the sum of nats promises nothing any more"
+        return said
 
     def lines(self) -> list[str]:
         spec = self.spec

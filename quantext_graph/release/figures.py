@@ -114,3 +114,15 @@ def named(
     return NamedPair(
         text=text, labels=names(labels), target=names(target), released=released, verified=verified
     )
+
+
+def pair_lines(pair: NamedPair) -> list[str]:
+    """A before/after pair with category names, as a person is shown it: private."""
+    mark = "" if pair["verified"] else "  [not on target]"
+    return [
+        f"before  ({', '.join(pair['labels'])})",
+        f"  {pair['text']}",
+        f"after   ({', '.join(pair['target'])}){mark}",
+        f"  {pair['released']}",
+        "",
+    ]

@@ -25,7 +25,14 @@ from quantext_graph.graph.state import Progress, Question, ReleaseContext
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.disk import one_line
-from quantext_graph.workspace.folder import Workspace, default_workspace, lock, private_file
+from quantext_graph.workspace.folder import (
+    FIGURES,
+    REPORT,
+    Workspace,
+    default_workspace,
+    lock,
+    private_file,
+)
 from quantext_graph.workspace.publish import publish as publish_folder
 
 _THREAD: RunnableConfig = {"configurable": {"thread_id": "release"}}
@@ -98,7 +105,8 @@ class Run:
                 opened.store.set_meta("spec", spec.model_dump(mode="json"))
             if retry_failed:
                 opened.store.forget_unverified()
-                (workspace / "checkpoints.sqlite").unlink(missing_ok=True)
+                for name in ("checkpoints.sqlite", FIGURES, REPORT):  # of texts that will be others
+                    (workspace / name).unlink(missing_ok=True)
         return cls(spec, workspace, **options)
 
     def __enter__(self) -> Run:

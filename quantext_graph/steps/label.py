@@ -37,7 +37,7 @@ def label(kit: Kit, text: str, known: Mapping[int, int] | None = None) -> Labels
         if kit.modes[i] == "classifier" or scores.max() > np.log(SURE):
             codes[i], confidence[i] = int(scores.argmax()), float(np.exp(scores.max()))
     asked = [i for i in kit.order if i not in codes]
-    answer = kit.questions.ask(text, asked, codes, learned)
+    answer = kit.questions.weigh(text, asked, codes, learned)
     for i in asked:
         found = answer.scores[i] if i in answer.scores else learned.get(i)
         codes[i], confidence[i] = _decide(found, kit.spec.sizes[i])

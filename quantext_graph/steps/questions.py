@@ -67,7 +67,7 @@ class Questions:
     _kept: OrderedDict[tuple[Any, ...], Scores] = field(default_factory=OrderedDict, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def ask(
+    def weigh(
         self,
         text: str,
         attributes: Sequence[int],

@@ -60,7 +60,7 @@ def judge(kit: Kit, text: str, target: Sequence[int]) -> Verdict:
     if any(prior[i][target[i]] < _HOPELESS for i in prior):
         return _verdict(kit, prior, target, Usage())
     doubtful = [i for i in kit.order if i not in prior or prior[i][target[i]] < np.log(SURE)]
-    answer = kit.questions.ask(text, doubtful, dict(enumerate(target)), prior)
+    answer = kit.questions.weigh(text, doubtful, dict(enumerate(target)), prior)
     if answer.outcome is not Outcome.OK and not prior:
         return Verdict(False, True, (), (str(answer.outcome),), float("-inf"), answer.usage)
     return _verdict(kit, {**prior, **answer.scores}, target, answer.usage)
@@ -106,7 +106,7 @@ def evaluate(kit: Kit, texts: Sequence[str]) -> Evaluation:
     m = len(kit.spec.attributes)
     codes, usage = np.full((len(texts), m), -1, dtype=np.int64), Usage()
     for row, text in enumerate(texts):
-        answer = kit.questions.ask(text, kit.order)
+        answer = kit.questions.weigh(text, kit.order)
         usage += answer.usage
         for i, scores in answer.scores.items():
             codes[row, i] = int(scores.argmax())

@@ -16,13 +16,13 @@ from langchain_openai import ChatOpenAI
 from quantext_graph.models.http_clients import ollama_client_options
 
 GENERATE = (
-    "LangChain changed {name}._generate(messages, stop=..., **options): `generate` in models/request.py calls "
-    "it for every record, so `ollama:` and every model but `embedded:` and `openai:` fails. Call what took its "
-    "place, and see that debug printing, callbacks and caches still see no record."
+    "LangChain changed {name}._generate(messages, stop=..., **options): `generate` in models/request.py "
+    "calls it for every record, so each model but `embedded:` and `openai:` fails. Call what took its place, "
+    "and see that debug printing, callbacks and caches still see no record."
 )
 CLOSE = (
-    "LangChain changed ChatOllama._client: `OllamaEndpoint.close` in models/endpoints.py closes the connections "
-    "of a run by it, so they stay open. Close them by what took its place."
+    "LangChain changed ChatOllama._client: `OllamaEndpoint.close` in models/endpoints.py closes the "
+    "connections of a run by it, so they stay open. Close them by what took its place."
 )
 
 

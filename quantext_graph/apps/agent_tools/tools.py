@@ -32,10 +32,9 @@ from quantext_graph.apps.agent_tools.arguments import (
     WriteArguments,
 )
 from quantext_graph.apps.agent_tools.disclosure import Answer, Reader, never_raising
-from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
 from quantext_graph.release import background
 from quantext_graph.release.draft import SUFFIXES, Proposal, draft
-from quantext_graph.release.figures import NamedPair, public_figures, published_folder
+from quantext_graph.release.figures import public_figures, published_folder
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.spec.models import Spec
@@ -108,30 +107,10 @@ class ReleaseTools:
         The person is shown tokens, money and time."""
         from quantext_graph.release.check import check
 
-        loaded = self.spec(spec)
-        found = check(loaded)
-        public = {
-            "records": found.records,
-            "auxiliary": found.auxiliary,
-            "attributes": {a.name: len(a.categories) for a in loaded.attributes},
-            "mechanism": {k: v for k, v in found.guarantees.mechanism.items() if v is not None},
-            "guarantee": {
-                title: guarantee(each, loaded.mechanism.seed is None)
-                for title, each in found.guarantees.secrets.items()
-            },
-            "assumptions": assumptions(found.guarantees.mechanism, loaded.mechanism.log_l),
-            "model_calls": [found.estimate.calls, found.estimate.calls_at_most],
-            "nats_spent_before": round(found.spending.spent, 4),
-            "nats_added": round(found.guarantees.worst.bound_nats, 4),
-            "notes": list(found.guarantees.notes),
-        }
-        if found.guarantees.worst.vacuous:
-            public["why_vacuous"] = why_vacuous(found.guarantees.mechanism, found.guarantees.worst.cap_nats)
-        if found.spending.over_cap:
-            public["over_cap"] = "with the releases before, the sum of nats promises nothing any more"
+        found = check(self.spec(spec))
         # Tokens and time go by the length of private texts.
         shown = [found.estimate.line(), *found.warnings, *found.spending.lines()]
-        return Answer(public, shown, {"dropped": found.dropped})
+        return Answer(found.public(), shown, {"dropped": found.dropped})
 
     def tradeoff(self, spec: str, nats: float) -> Answer:
         """What a budget buys: for several budgets the bound in nats, by what factor an attacker's chance
@@ -142,34 +121,21 @@ class ReleaseTools:
     @staticmethod
     def tradeoff_of(spec: Spec, nats: float) -> Answer:
         """What `tradeoff` says of a spec that need not be written yet."""
+        from quantext_graph.mechanism.tradeoff_views import public_points
         from quantext_graph.release.check import check_tradeoff
 
-        budgets = sorted({0.25, 0.5, 1.0, 2.0, 4.0, nats})
-        points = check_tradeoff(spec, budgets=budgets)
-        rows = [
-            {
-                "rule": point.rule,
-                "nats": point.budget_nats,
-                "bound_nats": round(point.bound_nats, 3),
-                "chance_grows_at_most_by": None
-                if point.leakage.vacuous
-                else round(point.leakage.success_factor, 2),
-                "vacuous": point.leakage.vacuous,
-                "distance_tv": round(point.expected_tv, 3),
-                "error_of_share": {name: round(error, 3) for name, error in point.expected_error.items()},
-            }
-            for point in points
-            if point.gamma_over_k is None and (_own(spec, point) or point.budget_nats == nats)
-        ]
+        points = check_tradeoff(spec, budgets=sorted({0.25, 0.5, 1.0, 2.0, 4.0, nats}))
+        rows = public_points(points, spec.mechanism, nats)
         return Answer({"asked_nats": nats, "estimated_on": "the auxiliary file", "points": rows})
 
     def preview_release(self, spec: str, records: int) -> Answer:
         """Rewrite a few records and show them to the person, before and after. Nothing is kept and no
         draw is made. You are not shown the texts: ask the person what they think of them."""
+        from quantext_graph.release.figures import pair_lines
         from quantext_graph.release.preview import preview
 
         pairs = preview(self.spec(spec), records, lambda _: None)
-        shown = [line for pair in pairs for line in _pair_lines(pair)]
+        shown = [line for pair in pairs for line in pair_lines(pair)]
         return Answer({"shown_to_the_person": len(pairs)}, shown, {"pairs": pairs})
 
     def start_release(self, spec: str, workspace: str | None, retry_failed: bool) -> Answer:
@@ -278,21 +244,3 @@ def release_tools(folder: Path | None = None, reader: Reader | None = None) -> l
         reader: who reads the content. By default a remote model, to whom private shares are refused.
     """
     return ReleaseTools(folder, reader).tools()
-
-
-def _own(spec: Spec, point: Any) -> bool:
-    """Whether a point of the trade-off has the spec's own rule and pool."""
-    mechanism = spec.mechanism
-    own = (mechanism.selection, mechanism.pool, mechanism.spread)
-    return (point.selection, point.pool, point.spread) == own
-
-
-def _pair_lines(pair: NamedPair) -> list[str]:
-    mark = "" if pair["verified"] else "  [not on target]"
-    return [
-        f"before  ({', '.join(pair['labels'])})",
-        f"  {pair['text']}",
-        f"after   ({', '.join(pair['target'])}){mark}",
-        f"  {pair['released']}",
-        "",
-    ]

@@ -47,7 +47,7 @@ def build_guide(
     guide = Guide(tools, files, chat, settings or {})
     graph = StateGraph(GuidedState)
     for question in questions(files):
-        graph.add_node(question.name, question.ask, destinations=question.leads_to)
+        graph.add_node(question.name, question, destinations=question.leads_to)
     for step in guide.steps():
         graph.add_node(step.__name__, step)
     graph.add_edge(START, "ask_data")

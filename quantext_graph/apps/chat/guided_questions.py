@@ -43,7 +43,7 @@ class Question:
         """The nodes that may follow, each with the answer that leads there."""
         return {node: said for said, node in self.turns.items()} | ({self.next: ""} if self.next else {})
 
-    def ask(self, state: GuidedState) -> Command[str]:
+    def __call__(self, state: GuidedState) -> Command[str]:
         default = self.default if isinstance(self.default, str) else self.default(state)
         words = self.words.format_map(state) + (f" [{default}]" if default else "")
         return put(words, lambda said: self._follow(said or default, state))

@@ -75,8 +75,7 @@ def check(
     if as_json:
         print(json.dumps(found.to_json(), indent=2))
         return
-    for line in found.lines():
-        terminal.out.print(line, markup=False)
+    terminal.lines(found.lines())
     for warning in found.warnings:
         terminal.warn(warning)
 
@@ -90,8 +89,7 @@ def preview(
 
     with terminal.progress_bars() as bars:
         shown = look(load_spec(spec), n, bars)
-    for pair in shown:
-        cli_views.show_pair(pair)
+    cli_views.show_pairs(shown)
 
 
 @app.command()
@@ -155,7 +153,7 @@ def publish(workspace: WorkspacePath, yes: Yes = False, out: Out = None) -> None
     from quantext_graph.release.standing import status as look
 
     target = out or _spec_of(workspace).output.path
-    if not yes and terminal.ask(f"Publish {look(workspace).n} records to {target}?") is not True:
+    if not yes and terminal.agreed(f"Publish {look(workspace).n} records to {target}?") is not True:
         raise QuantextError(f"{workspace}: not published; answer y, or give --yes")
     terminal.out.print(f"Published: {write(workspace, out)}")
 
@@ -166,7 +164,7 @@ def purge(workspace: WorkspacePath, yes: Yes = False) -> None:
     from quantext_graph.workspace.folder import purge as remove
 
     _spec_of(workspace)  # says so where there is none, before it asks
-    if not yes and terminal.ask(f"Remove {workspace} with its draw and all results for good?") is not True:
+    if not yes and terminal.agreed(f"Remove {workspace} with its draw and all results for good?") is not True:
         raise QuantextError(f"{workspace}: kept; answer y, or give --yes")
     remove(workspace)
     terminal.out.print(f"Removed: {workspace}")
@@ -201,8 +199,7 @@ def audit(
     if as_json:
         print(json.dumps(report.to_json(), indent=2, allow_nan=False))
         return
-    for line in auditing.told(auditing.verdict(report), page):
-        terminal.out.print(line, markup=False)
+    terminal.lines(auditing.told(auditing.verdict(report), page))
 
 
 @app.command()
@@ -218,8 +215,7 @@ def ledger(
     if as_json:
         print(json.dumps(found.to_json(), indent=2))
         return
-    for line in found.lines():
-        terminal.out.print(line, markup=False)
+    terminal.lines(found.lines())
 
 
 @app.command()
@@ -245,8 +241,7 @@ def experiment(
         terminal.table(title, columns, lines)
     for told in outcome.warnings:
         terminal.warn(told)
-    for told in outcome.lines:
-        terminal.out.print(told, markup=False)
+    terminal.lines(outcome.lines)
     if outcome.failed:
         raise QuantextError(f"{folder}: not every method gave a result; mend what is said and run it again")
 

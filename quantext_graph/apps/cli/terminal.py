@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -98,7 +98,7 @@ def progress_bars() -> Iterator[ProgressBars]:
         yield ProgressBars(progress)
 
 
-def ask(question: str) -> bool | None:
+def agreed(question: str) -> bool | None:
     """A yes or no from the person, or None where nobody can answer."""
     if not sys.stdin.isatty():
         return None
@@ -109,6 +109,12 @@ def ask(question: str) -> bool | None:
             return True
         if answer in {"n", "no", ""}:
             return False
+
+
+def lines(said: Iterable[str]) -> None:
+    """Lines as they stand: what is in brackets is no markup."""
+    for line in said:
+        out.print(line, markup=False)
 
 
 def warn(message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,8 @@ def drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
         with terminal.progress_bars() as bars:
             outcome = run.go(bars)
         _show_report(run.workspace, samples)
-        _show_audit(run.workspace)
         target = run.output
-        answer = True if yes else terminal.ask(f"Publish to {target}?")
+        answer = True if yes else terminal.agreed(f"Publish to {target}?")
         if answer is None:
             terminal.out.print(f"Waiting at the gate. Publish: quantext publish {run.workspace} --yes")
             return None
@@ -57,29 +57,20 @@ def drive(run: Any, yes: bool, samples: int = 0) -> Path | None:
 
 
 def _show_report(workspace: Path, samples: int) -> None:
+    from quantext_graph.audit.auditing import lines_at_gate
     from quantext_graph.release.figures import gate_lines, sample_pairs
 
-    for pair in sample_pairs(workspace, samples):
-        show_pair(pair)
-    for line in gate_lines(workspace):
-        terminal.out.print(line, markup=False)
+    show_pairs(sample_pairs(workspace, samples))
+    terminal.lines(gate_lines(workspace))
+    terminal.lines(lines_at_gate(workspace, lambda step: terminal.err.print(f"audit: {step}"), anew=True))
 
 
-def _show_audit(workspace: Path) -> None:
-    """The audit's three sentences before anything is published; no chat model is asked here."""
-    from quantext_graph.audit.auditing import lines_at_gate
+def show_pairs(pairs: Sequence[NamedPair]) -> None:
+    from quantext_graph.release.figures import pair_lines
 
-    for line in lines_at_gate(workspace, lambda step: terminal.err.print(f"audit: {step}"), anew=True):
-        terminal.out.print(line, markup=False)
-
-
-def show_pair(pair: NamedPair) -> None:
-    say = terminal.out.print
-    say(f"before  ({', '.join(pair['labels'])})", style="bold")
-    say(f"  {pair['text']}", markup=False)
-    mark = "" if pair["verified"] else "  [not on target]"
-    say(f"after   ({', '.join(pair['target'])}){mark}", style="bold", markup=False)
-    say(f"  {pair['released']}\n", markup=False)
+    for pair in pairs:
+        for line in pair_lines(pair):
+            terminal.out.print(line, style=None if line.startswith(" ") else "bold", markup=False)
 
 
 def confirm_spending(spec: Spec, yes: bool) -> None:
@@ -91,5 +82,5 @@ def confirm_spending(spec: Spec, yes: bool) -> None:
         terminal.warn(warning)
     for line in found.spending.lines():
         terminal.err.print(line, markup=False)
-    if found.spending.over_cap and not yes and terminal.ask("Release all the same?") is not True:
+    if found.spending.over_cap and not yes and terminal.agreed("Release all the same?") is not True:
         raise QuantextError(f"{spec.data.path}: not released; answer y, or give --yes")
