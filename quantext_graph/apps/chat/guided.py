@@ -8,13 +8,15 @@ what the person says the texts are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_stream_writer
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
@@ -25,9 +27,22 @@ from quantext_graph.apps.chat.conversation import promises
 from quantext_graph.apps.chat.descriptions import propose
 from quantext_graph.apps.chat.guided_answers import Fields, Files, GuidedState, changed
 from quantext_graph.apps.chat.guided_questions import put, questions
-from quantext_graph.apps.chat.guided_run import GuidedRun, Step, complaints_shown, say, show
 from quantext_graph.models.chat_model import ChatModel
+from quantext_graph.release import background
 from quantext_graph.release.draft import Proposal, draft
+from quantext_graph.spec.errors import QuantextError
+from quantext_graph.workspace.folder import default_workspace
+
+Begun = Command[Literal["follow", "__end__"]]
+End = Command[Literal["__end__"]]
+
+
+class Step(Protocol):
+    """A node that does something; the type of what it gives says what may follow."""
+
+    __name__: str
+
+    def __call__(self, state: GuidedState) -> Command[Any]: ...
 
 
 def build_guide(
@@ -54,7 +69,7 @@ def build_guide(
     return graph.compile(checkpointer=checkpointer, name="quantext-guide")
 
 
-class Guide(GuidedRun):
+class Guide:
     """What is done between the questions. Each step names what may follow, and the drawing shows it."""
 
     def __init__(
@@ -63,8 +78,9 @@ class Guide(GuidedRun):
         self.tools, self.files, self.chat, self.settings = tools, files, chat, settings
 
     def steps(self) -> list[Step]:
-        before: list[Step] = [self.look, self.propose, self.confirm, self.tradeoff, self.write, self.replace]
-        return [*before, self.check, self.preview, *self.run_steps()]
+        spec: list[Step] = [self.look, self.propose, self.confirm, self.tradeoff, self.write, self.replace]
+        run: list[Step] = [self.start, self.go_on, self.write_again, self.follow, self.audit]
+        return [*spec, self.check, self.preview, *run, self.publish, self.keep]
 
     def look(self, state: GuidedState) -> Command[Literal["ask_text"]]:
         for role, path in (("private", state["data"]), ("public", state["auxiliary"])):
@@ -114,6 +130,57 @@ class Guide(GuidedRun):
             show(self.tools.preview_release(state["spec"], 2).shown)
         return Command(goto="ask_start")
 
+    def start(self, state: GuidedState) -> Begun:
+        return self._begin(state, retry_failed=False)
+
+    def go_on(self, state: GuidedState) -> Begun:
+        found = background.standing(self.tools.path(state["workspace"]))
+        return self._begin(state, retry_failed=found.state == "failed" and found.counts.unverified > 0)
+
+    def write_again(self, state: GuidedState) -> Begun:
+        return self._begin(state, retry_failed=True)
+
+    def follow(self, state: GuidedState) -> Command[Literal["audit", "ask_again", "__end__"]]:
+        folder = self.tools.path(state["workspace"])
+        writer = get_stream_writer()
+        told = None
+        while (found := background.standing(folder)).state == "running":
+            if found.step is not None and found.step != told:
+                writer(dict(found.step))
+                told = found.step
+            time.sleep(0.5)
+        if found.state == "gate":
+            return Command(goto="audit")
+        if found.state == "published":
+            return Command(goto="__end__")
+        show([f"{folder}: {found.state}", *([found.reason] if found.reason else [])])
+        return Command(goto="ask_again")
+
+    def audit(self, state: GuidedState) -> Command[Literal["ask_publish"]]:
+        say("It is done and waits at the gate. This is for you alone:")
+        show(self.tools.explain_audit(state["workspace"]).shown)
+        return Command(goto="ask_publish")
+
+    def publish(self, state: GuidedState) -> End:
+        with complaints_shown():
+            say(f"Published: {self.tools.publish_release(state['workspace'], None).public['published']}")
+        return Command(goto="__end__")
+
+    def keep(self, state: GuidedState) -> End:
+        say(f"Not published. All is kept in {state['workspace']}: `quantext publish` can do it later.")
+        return Command(goto="__end__")
+
+    def _begin(self, state: GuidedState, *, retry_failed: bool) -> Begun:
+        named = state["workspace"]
+        folder = self.tools.path(named) if named else default_workspace(self.tools.spec(state["spec"]))
+        try:
+            self.tools.start_release(state["spec"], str(folder), retry_failed)
+        except QuantextError as error:
+            if not (folder / "store.sqlite").is_file() or background.standing(folder).state != "running":
+                show([str(error)])
+                return Command(goto="__end__")
+        return Command(goto="follow", update={"workspace": str(folder)})
+
     def _written(self, state: GuidedState, *, overwrite: bool) -> Command[Any]:
         with complaints_shown():
             show(self.tools.write_spec(state["spec"], overwrite, **self._proposal(state)).shown)
@@ -133,16 +200,14 @@ class Guide(GuidedRun):
         return proposed or attribute
 
     def _proposal(self, state: GuidedState) -> Fields:
+        kept = ("data", "text", "auxiliary", "budget_nats")
         attributes = [
             {key: value for key, value in each.items() if key != "proposed"} for each in state["attributes"]
         ]
         return {
-            "data": state["data"],
-            "text": state["text"],
-            "auxiliary": state["auxiliary"] or None,
+            **{key: value for key, value in state.items() if key in kept},
             "attributes": attributes,
             "secrets": [{"where": state["secret"]}],
-            "budget_nats": state.get("budget_nats", 1.0),
             "output": self._free_output(),
             **self.settings,
         }
@@ -151,6 +216,23 @@ class Guide(GuidedRun):
         names = ("release" if number == 1 else f"release-{number}" for number in count(1))
         taken = self.tools.folder.joinpath
         return next(name for name in names if not taken(name).exists() and not taken(f"{name}.work").exists())
+
+
+def say(text: str) -> None:
+    get_stream_writer()({"say": text})
+
+
+def show(lines: Sequence[str]) -> None:
+    get_stream_writer()({"shown": list(lines)})
+
+
+@contextmanager
+def complaints_shown() -> Iterator[None]:
+    """What is wrong is shown, and the conversation goes on behind the block."""
+    try:
+        yield
+    except QuantextError as error:
+        show([str(error)])
 
 
 def _is_right(attribute: Fields) -> str:
