@@ -13,9 +13,11 @@ import typer
 
 from quantext_graph.apps.cli import terminal
 from quantext_graph.apps.cli import views as cli_views
+from quantext_graph.apps.cli.assistants import chat, mcp
+from quantext_graph.apps.cli.models import fetch_model, model_app
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import DEFAULT_CHAT, ModelSpec, Spec
+from quantext_graph.spec.models import Spec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,8 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Share a corpus of texts and hide a proportion in it.",
 )
-model_app = typer.Typer(no_args_is_help=True, help="Models that need no server.")
-app.add_typer(model_app, name="model")
 
 SpecPath = Annotated[Path, typer.Argument(help="the YAML spec")]
 WorkspacePath = Annotated[Path, typer.Argument(help="the private folder of the run")]
@@ -257,76 +257,15 @@ def demo(
     from quantext_graph.release.run import Run
 
     spec = demo_spec(folder, model, min_verified)
-    _fetch_model(spec.models.chat)
+    fetch_model(spec.models.chat)
     outcome_folder = cli_views.drive(Run.start(spec), yes=True, samples=4)
     if outcome_folder:
         terminal.out.print(f"Look at it: {outcome_folder / 'README.md'}")
 
 
-@app.command()
-def mcp(
-    http: Annotated[
-        int | None,
-        typer.Option(
-            "--http", min=0, max=65535, help="serve over HTTP at this port (0: any), not over stdio"
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option("--host", help="a loopback address")] = "127.0.0.1",
-    folder: Annotated[
-        Path | None, typer.Option("--folder", help="where relative paths start", exists=True, file_okay=False)
-    ] = None,
-) -> None:
-    """Serve releases to an assistant or editor over the Model Context Protocol."""
-    from quantext_graph.apps.mcp.server import serve, serve_http
-
-    if http is None:
-        serve(folder)
-    else:
-        serve_http(http, host, folder)
-
-
-@app.command()
-def chat(
-    model: Annotated[str, typer.Option(help="the chat model, as provider:name")] = DEFAULT_CHAT,
-    base_url: Annotated[str | None, typer.Option(help="address of an openai: or ollama: model")] = None,
-    key_env: Annotated[str | None, typer.Option(help="the variable that holds its key")] = None,
-    thread: Annotated[str, typer.Option(help="which conversation of this folder")] = "main",
-    new: Annotated[bool, typer.Option("--new", help="begin the conversation anew")] = False,
-    guided: Annotated[
-        bool | None, typer.Option("--guided/--agent", help="who leads: the program, or a model with tools")
-    ] = None,
-) -> None:
-    """Make a release in a conversation. Texts and true shares are shown to you, never to a remote model."""
-    from quantext_graph.apps.chat.session import Talk, hold
-
-    talk = Talk(
-        ModelSpec(model=model, base_url=base_url, api_key_env=key_env), Path.cwd(), guided, thread, new
-    )
-    _fetch_model(talk.model)
-    hold(talk, terminal.TerminalPerson())
-
-
-@model_app.command("list")
-def model_list() -> None:
-    """The models that run in-process, and whether they are here."""
-    from quantext_graph.models.model_files import KNOWN_MODELS, MINILM
-
-    rows = [
-        (model.name, kind, f"{model.size / 1e6:,.0f} MB", "here" if model.here else "not fetched")
-        for kind, models in (("chat", KNOWN_MODELS.values()), ("embedding", [MINILM]))
-        for model in models
-    ]
-    terminal.table("models that run in-process", ("name", "for", "size", "state"), rows)
-
-
-@model_app.command("pull")
-def model_pull(name: str) -> None:
-    """Fetch a model and check its sha256."""
-    from quantext_graph.models.downloads import pull
-
-    with terminal.progress_bars() as bars:
-        path = pull(name, lambda done, total: bars({"stage": "pull", "done": done, "total": total}))
-    terminal.out.print(f"{name}: {path}")
+app.command()(mcp)
+app.command()(chat)
+app.add_typer(model_app, name="model")
 
 
 def _spec_of(workspace: Path) -> Spec:
@@ -334,13 +273,6 @@ def _spec_of(workspace: Path) -> Spec:
 
     with Workspace.open(workspace) as opened:
         return opened.spec
-
-
-def _fetch_model(model: ModelSpec) -> None:
-    from quantext_graph.models.model_files import KNOWN_MODELS
-
-    if model.embedded and model.name in KNOWN_MODELS:
-        model_pull(model.name)
 
 
 def main() -> None:
