@@ -23,6 +23,22 @@ def published_folder(folder: Path) -> str:
         return str(opened.store.meta("published"))
 
 
+def published_card(folder: Path, name: str) -> str:
+    """The card of a published release. `name` is what the run is called in errors.
+
+    Raises:
+        WorkspaceError: where the run is not published, or its release folder is gone.
+    """
+    with Workspace.open(folder) as opened:
+        published = opened.store.meta("published")
+    if published is None:
+        raise WorkspaceError(f"{name}: not published, so it has no card")
+    try:
+        return (Path(published) / "README.md").read_text(encoding="utf-8")
+    except OSError:
+        raise WorkspaceError(f"{name}: its release folder is gone") from None
+
+
 class PublicFigures(TypedDict):
     """What the release card will say: `guarantee` in plain words by secret, `evaluation` of the texts."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from processes import start, wait_for_some_work
+from quantext_graph.audit.private_figures import audit_lines
 from releases import obedient, small_release, write_data, write_spec
 from servers import Act
 
@@ -22,7 +23,7 @@ from quantext_graph.release.run import Interrupted, Run, publish
 from quantext_graph.release.standing import status
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.workspace.folder import Workspace
+from quantext_graph.workspace.folder import FIGURES, REPORT, Workspace
 from quantext_graph.workspace.ledger import Ledger
 from quantext_graph.workspace.store import GROUP
 
@@ -131,6 +132,22 @@ def test_too_few_on_target_publishes_nothing_and_can_be_tried_again(tmp_path: Pa
             run.answer(True)
         assert Workspace.open(run.workspace).store.meta("draw") == draw
     assert len(released_rows(tmp_path / "release")) == 12
+
+
+def test_a_second_try_forgets_the_audit_of_the_first(tmp_path: Path) -> None:
+    """Whoever begins it: what stands in the report would be about texts that are no more."""
+    with obedient() as server:
+        spec = small_release(tmp_path, server.url, n=12)
+        with Run.start(spec) as run:
+            run.go()
+        first = audit_lines(run.workspace)
+        assert first == audit_lines(run.workspace)
+        assert str(run.workspace / REPORT) in first[-1]
+        Run.resume(run.workspace).__exit__()
+        assert (run.workspace / REPORT).is_file()
+        Run.resume(run.workspace, retry_failed=True).__exit__()
+        assert not (run.workspace / REPORT).exists()
+        assert not (run.workspace / FIGURES).exists()
 
 
 def test_the_auxiliary_set_must_not_be_the_private_one(tmp_path: Path) -> None:

@@ -25,11 +25,10 @@ from quantext_graph.apps.agent_tools.tools import Reader, ReleaseTools
 from quantext_graph.apps.mcp.tools import add_tools
 from quantext_graph.models.privacy import is_loopback
 from quantext_graph.release import background
-from quantext_graph.release.figures import public_figures
+from quantext_graph.release.figures import public_figures, published_card
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.workspace.disk import WorkspaceError
-from quantext_graph.workspace.folder import Workspace
 
 PATH = "/mcp"
 
@@ -119,18 +118,7 @@ def _add_resources(server: MCPServer, tools: ReleaseTools) -> None:
     def card(workspace: str) -> str:
         """The card of a published release."""
         with _one_line():
-            return _card(tools.path(workspace), workspace)
-
-
-def _card(folder: Path, name: str) -> str:
-    with Workspace.open(folder) as opened:
-        published = opened.store.meta("published")
-    if published is None:
-        raise WorkspaceError(f"{name}: not published, so it has no card")
-    try:
-        return (Path(published) / "README.md").read_text(encoding="utf-8")
-    except OSError:
-        raise WorkspaceError(f"{name}: its release folder is gone") from None
+            return published_card(tools.path(workspace), workspace)
 
 
 @contextmanager
