@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from processes import start, wait_for_some_work
-from quantext_graph.audit.private_figures import audit_lines
 from releases import obedient, small_release, write_data, write_spec
 from servers import Act
 
+from quantext_graph.audit.auditing import lines_at_gate
 from quantext_graph.data.records import open_table
 from quantext_graph.graph.nodes import NotEnoughVerified
 from quantext_graph.release.run import Interrupted, Run, publish
@@ -140,8 +140,8 @@ def test_a_second_try_forgets_the_audit_of_the_first(tmp_path: Path) -> None:
         spec = small_release(tmp_path, server.url, n=12)
         with Run.start(spec) as run:
             run.go()
-        first = audit_lines(run.workspace)
-        assert first == audit_lines(run.workspace)
+        first = lines_at_gate(run.workspace, lambda _: None)
+        assert first == lines_at_gate(run.workspace, lambda _: None)
         assert str(run.workspace / REPORT) in first[-1]
         Run.resume(run.workspace).__exit__()
         assert (run.workspace / REPORT).is_file()
