@@ -56,7 +56,7 @@ class Check:
             "attributes": {a.name: len(a.categories) for a in spec.attributes},
             "mechanism": {k: v for k, v in found.mechanism.items() if v is not None},
             "guarantee": {
-                title: guarantee(asdict(each), spec.mechanism.seed is None)
+                title: guarantee(each, spec.mechanism.seed is None)
                 for title, each in found.secrets.items()
             },
             "assumptions": assumptions(found.mechanism, spec.mechanism.log_l),
