@@ -56,8 +56,7 @@ class Check:
             "attributes": {a.name: len(a.categories) for a in spec.attributes},
             "mechanism": {k: v for k, v in found.mechanism.items() if v is not None},
             "guarantee": {
-                title: guarantee(each, spec.mechanism.seed is None)
-                for title, each in found.secrets.items()
+                title: guarantee(each, spec.mechanism.seed is None) for title, each in found.secrets.items()
             },
             "assumptions": assumptions(found.mechanism, spec.mechanism.log_l),
             "model_calls": [self.estimate.calls, self.estimate.calls_at_most],
