@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -46,7 +46,12 @@ def imported() -> Iterator[tuple[str, str]]:
 @cache
 def owners(top: str) -> list[str]:
     """Distributions that bring an import name; an extra that is not installed is taken by that name."""
-    return [canonical(owner) for owner in packages_distributions().get(top, [top])]
+    return [canonical(owner) for owner in installed().get(top, [top])]
+
+
+@cache
+def installed() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def test_every_import_is_declared() -> None:

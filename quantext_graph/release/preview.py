@@ -23,12 +23,12 @@ from quantext_graph.steps.label import label
 
 def preview(spec: Spec, count: int, emit: Listener, resources: Resources | None = None) -> list[NamedPair]:
     """Label and rewrite up to `count` random records."""
+    chosen = _sample(spec, count)  # a file that cannot be read is said before a model is opened
     held = resources or Resources(spec)
     try:
         kit = held.kit(emit)
         graph = build_record_graph()
         pairs = []
-        chosen = _sample(spec, count)
         with tracing_context(enabled=False):
             for number, record in enumerate(chosen, start=1):
                 labels = label(kit, record.text, dict(record.labels)).codes
