@@ -13,6 +13,9 @@ Codes = NDArray[np.int64]
 
 Floats = NDArray[np.float64]
 
+Indices = NDArray[np.int64]
+"""Positions of rows, shape (n,)."""
+
 Event = Mapping[int, Collection[int]]
 """{attribute: categories}: the records whose attributes all lie in the named categories."""
 

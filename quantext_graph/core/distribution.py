@@ -166,6 +166,12 @@ def total_variation_from(combos: Codes, masses: Floats, distribution: Distributi
     return float(np.maximum(masses - distribution.probability(combos), 0).sum())
 
 
+def changed_share(combos: Codes, masses: Floats, distribution: Distribution, keep: float) -> float:
+    """Share of the released texts whose combination must change where κ of the records are released:
+    Σ (Q(x) − P̂(x)/κ)₊, of which only the combinations (c, m) that P̂ holds need Q. With κ = 1 it is the TV."""
+    return 1.0 - float(np.minimum(distribution.probability(combos), masses / keep).sum())
+
+
 def event_box(event: Event, sizes: Sequence[int]) -> list[Mask]:
     """For each attribute, which of its categories the event admits."""
     return [

@@ -1,15 +1,16 @@
 """Step 5: which record gets which target (Alg. 1 lines 13-14), as a transportation network.
 
 The cost of a pair is the weighted Hamming distance of its combinations, so the records of one
-combination are alike, and the optimum over bijections is a flow between combinations. The mass that
-labels and targets share stays where it is, which is optimal since the cost is a metric. The rest
-flows over hubs: a hub for each (attribute r, rest of the combination); going up to it costs w_r,
-going down nothing.
+combination are alike, and the optimum is a flow between combinations. The mass that labels and targets
+share stays where it is, which is optimal since the cost is a metric. The rest flows over hubs: a hub for
+each (attribute r, rest of the combination); going up to it costs w_r, going down nothing. Where there are
+fewer targets than records (slack), what is over flows to a place for unused records at no cost, so a
+target goes to a record that already has it wherever there is one.
 
 Limit: the network holds the product of the occurring categories. Where that exceeds `NETWORK_LIMIT`,
 records are first paired with targets that differ from them in as little as possible, the cheapest
-attributes first, until `DENSE_LIMIT` are left for the dense solver. Up to `DENSE_LIMIT` records that
-is exact; beyond, it is an upper bound of the optimum.
+attributes first, until the pairs that are left fit the dense solver (`DENSE_LIMIT` squared). Up to
+`DENSE_LIMIT` records that is exact; beyond, it is an upper bound of the optimum.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from quantext_graph.core.arrays import Codes, Floats, combinations, grid
 NETWORK_LIMIT = 20_000
 DENSE_LIMIT = 3_000
 
+UNUSED = -1
+"""Stands in the place of a target for a record that gets none."""
+
 Ints = NDArray[np.int64]
 Plan = list[tuple[int, int, int]]
 """(combination, combination, records): how many records go from one to the other."""
@@ -38,23 +42,26 @@ def assign(
     weights: Sequence[float] | None = None,
     rng: np.random.Generator | None = None,
 ) -> Ints:
-    """The row of `targets` that each record gets: a bijection of least total cost.
+    """The row of `targets` that each record gets, each target once, at least total cost.
 
     Args:
         labels: (n, m) codes of the private records.
-        targets: (n, m) codes drawn from the released distribution.
+        targets: (n′, m) codes drawn from the released distribution, n′ ≤ n.
         weights: w_r, what a changed attribute costs; all one by default.
-        rng: decides which of the records with equal labels goes where.
+        rng: decides which of the records with equal labels goes where, and which stay unused.
 
     Returns:
-        (n,): record i gets `targets[rows[i]]`.
+        (n,): record i gets `targets[rows[i]]`, or none where `rows[i]` is `UNUSED`.
 
     Raises:
-        ValueError: shapes that differ, or weights that are not positive and finite.
+        ValueError: shapes that do not fit, more targets than records, or weights that are not positive
+            and finite.
     """
     sources, sinks = np.asarray(labels, dtype=np.int64), np.asarray(targets, dtype=np.int64)
-    if sources.shape != sinks.shape or sources.ndim != 2:
-        raise ValueError(f"labels {sources.shape} and targets {sinks.shape} must have one shape (n, m)")
+    if sources.ndim != 2 or sinks.ndim != 2 or sources.shape[1] != sinks.shape[1]:
+        raise ValueError(f"labels {sources.shape} and targets {sinks.shape} must have shapes (n, m), (n′, m)")
+    if len(sinks) > len(sources):
+        raise ValueError(f"{len(sinks)} targets for {len(sources)} records; a record takes one at most")
     n, m = sources.shape
     costs = np.ones(m) if weights is None else np.asarray(weights, dtype=float)
     if costs.shape != (m,) or not (np.isfinite(costs) & (costs > 0)).all():
@@ -70,32 +77,37 @@ def assign(
 
 
 def total_cost(labels: Codes, assigned: Codes, weights: Sequence[float] | None = None) -> float:
-    """Σ_i Σ_r w_r·1[label ≠ target] over records and their assigned targets, both (n, m)."""
+    """Σ_i Σ_r w_r·1[label ≠ target] over records that are used and their targets, both (n′, m)."""
     changed = np.count_nonzero(labels != assigned, axis=0)
     return float(changed @ (np.ones(labels.shape[1]) if weights is None else np.asarray(weights, float)))
 
 
 def _carry_out(plan: Plan, of_record: Ints, of_target: Ints, rng: np.random.Generator) -> Ints:
-    """Records of a combination, in random order, to the combinations the plan sends them to."""
+    """Records of a combination, in random order, to the combinations the plan sends them to; those that
+    it sends nowhere stay unused."""
     shuffled = rng.permutation(len(of_record))
     records = shuffled[_grouped(of_record[shuffled])]
     origin, destination, count = np.array(sorted(plan), dtype=np.int64).reshape(-1, 3).T
-    del origin  # the sort has put the destinations in the order of the records
-    rows = np.empty(len(of_record), dtype=np.int64)
-    rows[records[_grouped(np.repeat(destination, count))]] = _grouped(of_target)
+    # Of the records of one combination the first in their random order are used.
+    size = np.bincount(of_record)
+    sent = np.bincount(origin, weights=count, minlength=len(size)).astype(np.int64)
+    place = np.arange(len(records)) - np.repeat(np.cumsum(size) - size, size)
+    used = records[place < np.repeat(sent[: len(size)], size)]
+    rows = np.full(len(of_record), UNUSED, dtype=np.int64)
+    rows[used[_grouped(np.repeat(destination, count))]] = _grouped(of_target)
     return rows
 
 
 def _grouped(which: Ints) -> Ints:
     """Positions ordered by combination. Short keys are what NumPy sorts by radix, in linear time."""
-    return np.argsort(which.astype(np.min_scalar_type(int(which.max()))), kind="stable")
+    return np.argsort(which.astype(np.min_scalar_type(int(which.max(initial=0)))), kind="stable")
 
 
 def _transport(combos: Codes, supply: Ints, demand: Ints, costs: Floats) -> Plan:
-    """Where the mass that is not shared goes: a plan between the rows of `combos` (c, m)."""
-    moving = np.flatnonzero(supply + demand)
-    if not len(moving):
+    """Where the demand that is not met in place comes from: a plan between the rows of `combos` (c, m)."""
+    if not demand.any():
         return []
+    moving = np.flatnonzero(supply + demand)
     occurring = [np.unique(column, return_inverse=True) for column in combos[moving].T]
     sizes = [len(values) for values, _ in occurring]
     if np.prod([float(size) for size in sizes]) > NETWORK_LIMIT:
@@ -111,12 +123,15 @@ def _transport(combos: Codes, supply: Ints, demand: Ints, costs: Floats) -> Plan
 
 
 def _network_flow(balance: Ints, sizes: Sequence[int], costs: Floats) -> Plan:
-    """The cheapest flow from combinations of positive to those of negative balance, over the hubs."""
+    """The cheapest flow from combinations of positive to those of negative balance, over the hubs. Of what
+    the supply exceeds the demand nothing is said: those records stay unused."""
+    unused, over = len(balance), int(balance.sum())
+    sources = np.flatnonzero(balance > 0)
     attributes = [r for r, size in enumerate(sizes) if size > 1]
     nodes = np.arange(len(balance))
     all_codes = grid(sizes)
     ups, hubs, prices = [], [], []
-    first_hub = len(balance)
+    first_hub = unused + 1
     for r in attributes:
         rest = [size for q, size in enumerate(sizes) if q != r]
         others = np.delete(all_codes, r, axis=1)
@@ -125,9 +140,10 @@ def _network_flow(balance: Ints, sizes: Sequence[int], costs: Floats) -> Plan:
         hubs.append(first_hub + hub)
         prices.append(np.full(len(nodes), costs[r]))
         first_hub += len(nodes) // sizes[r]
-    tail = np.concatenate([*ups, *hubs])
-    head = np.concatenate([*hubs, *ups])
-    price = np.concatenate([*prices, np.zeros(len(tail) // 2)])
+    tail = np.concatenate([*ups, *hubs, sources])
+    head = np.concatenate([*hubs, *ups, np.full(len(sources), unused)])
+    price = np.concatenate([*prices, np.zeros(len(tail) - sum(map(len, prices)))])
+    balance = np.append(balance, -over)
     from scipy.optimize import linprog  # with its solver it takes as long to import as all of the rest
     from scipy.sparse import coo_array
 
@@ -146,7 +162,7 @@ def _network_flow(balance: Ints, sizes: Sequence[int], costs: Floats) -> Plan:
     flow = np.rint(solution.x).astype(np.int64)
     if np.abs(solution.x - flow).max() > 1e-4 or (incidence @ flow != right).any():
         raise RuntimeError("the transportation network gave a flow that is not integral")
-    return _paths(balance, tail, head, flow)
+    return [step for step in _paths(balance, tail, head, flow) if step[1] != unused]
 
 
 def _paths(balance: Ints, tail: Ints, head: Ints, flow: Ints) -> Plan:
@@ -178,7 +194,7 @@ def _nearly_alike(combos: Codes, supply: Ints, demand: Ints, costs: Floats) -> P
     """Pairs that differ in the cheapest attributes only, until the dense solver can take the rest."""
     plan: Plan = []
     for changed in _by_cost(costs):
-        if supply.sum() <= DENSE_LIMIT:
+        if supply.sum() * demand.sum() <= DENSE_LIMIT**2:
             break
         left = np.flatnonzero(supply + demand)
         kept = [r for r in range(combos.shape[1]) if r not in changed]

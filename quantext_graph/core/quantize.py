@@ -14,11 +14,11 @@ from quantext_graph.core.arrays import Codes, Event, as_codes
 from quantext_graph.core.chow_liu import Tree, learn_tree
 from quantext_graph.core.distribution import Distribution
 from quantext_graph.core.leakage import Leakage, secret_levels
-from quantext_graph.core.matching import assign, total_cost
+from quantext_graph.core.matching import UNUSED, assign, total_cost
 from quantext_graph.core.public_pool import missing_categories
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.selection import Choice, Rule, draw_choice
-from quantext_graph.core.targets import iid_targets, quota_targets
+from quantext_graph.core.targets import iid_targets, quota_targets, released_count
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,22 @@ class Quantization:
     of public inputs), `choice` (which candidate was drawn), `pool_seed`, `missing` ((attribute,
     category) pairs that the auxiliary set lacks), `seeded` (a release that is not private).
 
-    Private: `rows` (n,), the row of `targets` that record i gets; `assigned` (n, m) = targets[rows];
-    `cost`, the mean weighted number of changed attributes a record.
+    With `keep` κ there are n′ = ⌊κ·n⌋ targets (n′, m), and n − n′ records stay unused.
+
+    Private: `rows` (n,), the row of `targets` that record i gets, or `UNUSED`; `used` (n′,), the records
+    that get one, in order, and `assigned` (n′, m) = targets[rows[used]], what they get; `cost`, the mean
+    weighted number of changed attributes of those, and `changed`, the share of them whose labels change.
     """
 
     released: Distribution
     targets: Codes
     rows: NDArray[np.int64]
+    used: NDArray[np.int64]
     assigned: Codes
     leakage: Leakage
     leakages: tuple[Leakage, ...]
     cost: float
+    changed: float
     tree: Tree
     rule: Rule
     choice: Choice
@@ -92,6 +97,10 @@ def quantize(
     n = len(private)
     if n == 0:
         raise ValueError("no records; a release needs at least one")
+    if not 0 < parameters.keep <= 1:
+        raise ValueError(f"keep = {parameters.keep}; give a share above 0, at most 1")
+    if (count := released_count(n, parameters.keep)) == 0:
+        raise ValueError(f"keep = {parameters.keep} of {n} records leaves none; raise it")
     generator = rng or np.random.default_rng()
     if pool_seed is None:
         pool_seed = system_randomness.randbits(64) if rng is None else int(rng.integers(2**63))
@@ -100,22 +109,21 @@ def quantize(
     rule = build_rule(  # line 2
         parameters, tree=tree, sizes=sizes, n=n, auxiliary=public, secrets=secrets, pool_seed=pool_seed
     )
-    choice = draw_choice(rule.kept(private), rng)  # lines 3-10
-    released = rule.release(choice)  # line 11
-    draw_targets = iid_targets if parameters.targets == "iid" else quota_targets
-    targets = draw_targets(released, n, rng=generator)  # line 12
-    rows = assign(private, targets, weights=weights, rng=generator)  # lines 13-14
-    assigned = targets[rows]
+    choice, targets, rows = draw_targets(rule, private, parameters, weights, rng, generator)  # lines 3-14
+    released, used = rule.release(choice), np.flatnonzero(rows != UNUSED)
+    assigned = targets[rows[used]]
 
     leakages = secret_leakages(rule, n, levels or [secret_levels(n)] * len(secrets), parameters.log_l)
     return Quantization(
         released=released,
         targets=targets,
         rows=rows,
+        used=used,
         assigned=assigned,
         leakage=max(leakages, key=lambda leakage: leakage.bound_nats),
         leakages=leakages,
-        cost=total_cost(private, assigned, weights) / n,
+        cost=total_cost(private[used], assigned, weights) / count,
+        changed=float((private[used] != assigned).any(axis=1).mean()),
         tree=tree,
         rule=rule,
         choice=choice,
@@ -123,6 +131,23 @@ def quantize(
         missing=() if public is None else missing_categories(public, sizes),
         seeded=rng is not None,
     )
+
+
+def draw_targets(
+    rule: Rule,
+    labels: Codes,
+    parameters: MechanismParameters,
+    weights: Sequence[float] | None,
+    rng: np.random.Generator | None,
+    generator: np.random.Generator,
+) -> tuple[Choice, Codes, NDArray[np.int64]]:
+    """Alg. 1 lines 3-14 with a rule that is there: the choice, targets (n′, m), and the row of them that each
+    record gets (n,), or `UNUSED`. `rng` replaces the operating system's randomness in the choice alone;
+    `generator` serves the rest."""
+    choice = draw_choice(rule.kept(labels), rng)
+    make = iid_targets if parameters.targets == "iid" else quota_targets
+    targets = make(rule.release(choice), released_count(len(labels), parameters.keep), rng=generator)
+    return choice, targets, assign(labels, targets, weights=weights, rng=generator)
 
 
 def public_dependency_tree(auxiliary: Codes | None, sizes: Sequence[int]) -> Tree:

@@ -45,6 +45,7 @@ class MechanismParameters:
 
     `pool_size` is L, the Dirichlet draws of a component, or M, the candidates for the joint.
     With `budget_nats` the per-component rule splits it over the components and ignores `k`.
+    `keep` is κ, the share of the records that is released; 1 is the paper.
     `blind` keeps the joint rule from looking at the secrets' shares: the budget buys nearness in all
     else, and the released share stays where the pool puts it.
     """
@@ -60,6 +61,7 @@ class MechanismParameters:
     targets: Literal["iid", "quota"] = "quota"
     log_l: float = 0.0
     blind: bool = False
+    keep: float = 1.0
 
 
 def build_rule(

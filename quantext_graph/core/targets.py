@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
 from quantext_graph.core.arrays import Codes, Floats, cells, grid
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import TABLE_LIMIT, Distribution, TreeDistribution, joint_table
+
+
+def released_count(n: int, keep: float) -> int:
+    """n′ = ⌊κ·n⌋, with κ taken as the decimal number that was written: ⌊0.29·100⌋ is 29."""
+    return int(Fraction(str(keep)) * n)
 
 
 def iid_targets(distribution: Distribution, n: int, *, rng: np.random.Generator) -> Codes:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quantext_graph.core.arrays import Codes, Event, Floats, as_codes, cells, combinations, event_mask
-from quantext_graph.core.joint_pool import BLOCK_FLOATS, JointPool, TreeBlock
+from quantext_graph.core.joint_pool import BLOCK_FLOATS, Block, JointPool, TreeBlock
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.public_pool import DENSE_CELLS
 from quantext_graph.core.selection import JointRule, PerComponentRule, joint_selection_size
@@ -41,9 +41,13 @@ HALF_AT_MOST = 10_000
 POOL = 50_000
 """M of the joint rule here: the mean over the nearest K of M hangs on K/M and hardly on M."""
 
+_FEW_SPLITS, _FEW_CANDIDATES = 3, 5_000  # for a figure that `check` shows in passing
 POOL_AT_LEAST = 1_000
 POOL_WORK = 10**8
 """Numbers that one pool may take to make and compare: what makes M smaller for many attributes."""
+
+KEEPS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
+"""Values of κ for which the share of texts whose labels must change is stated."""
 
 DRAWS = 200
 """Draws over which the per-component rule's figures are averaged."""
@@ -57,7 +61,8 @@ class TradeoffPoint:
     a release of the n records with this setting states, about the secret it leaks most of.
     `expected_tv` is the mean joint TV between the released distribution and that of the half in the
     private role, `expected_error` the mean |released share − true share| of each secret, by its title;
-    the standard errors are those over the splits.
+    the standard errors are those over the splits. `changed` is {κ: expected share of the released texts whose
+    labels must change where κ of the records are released}.
     """
 
     selection: Literal["per_component", "joint"]
@@ -70,6 +75,7 @@ class TradeoffPoint:
     expected_error: dict[str, float]
     tv_standard_error: float
     error_standard_error: dict[str, float]
+    changed: dict[float, float]
 
     @property
     def bound_nats(self) -> float:
@@ -102,6 +108,7 @@ class TradeoffPoint:
             "vacuous": self.leakage.vacuous,
             "tv_standard_error": self.tv_standard_error,
             "error_standard_error": self.error_standard_error,
+            "changed_at_keep": {f"{keep:g}": share for keep, share in self.changed.items()},
         }
 
 
@@ -149,7 +156,7 @@ def tradeoff(
     curves = _curves(spec, grid)
     settings = [setting for curve in curves for setting in curve]
     stated = [guarantees(setting, n, codes) for setting in settings]
-    figures = np.empty((splits, len(settings), 1 + len(spec.secrets)))
+    figures = np.empty((splits, len(settings), 1 + len(spec.secrets) + len(KEEPS)))
     for split in range(splits):
         halves = _Halves.of(spec, codes, np.random.default_rng([seed, split]))
         done = 0
@@ -165,6 +172,24 @@ def tradeoff(
         _point(setting.mechanism, bound, bool(spec.secrets), mean, error)
         for setting, bound, mean, error in zip(settings, stated, means, errors, strict=True)
     ]
+
+
+def expected_changes(spec: Spec, auxiliary_codes: ArrayLike, *, seed: int = 0) -> dict[float, float]:
+    """{κ: expected share of the released texts whose labels must change} for the spec's own mechanism and
+    `keep`, and for κ = 1, from a few halvings of the auxiliary labels (N, m); empty below `LEAST_ROWS` rows.
+
+    Raises:
+        SpecError: as `guarantees`.
+    """
+    codes = as_codes(auxiliary_codes, spec.sizes)
+    if len(codes) < LEAST_ROWS:
+        return {}
+    keeps = tuple(dict.fromkeys((1.0, spec.mechanism.keep)))
+    rows = []
+    for split in range(_FEW_SPLITS):
+        halves = _Halves.of(spec, codes, np.random.default_rng([seed, split]), keeps)
+        rows.append(_expectations([spec], halves, most=_FEW_CANDIDATES)[0, 1 + len(spec.secrets) :])
+    return dict(zip(keeps, np.mean(rows, axis=0).tolist(), strict=True))
 
 
 def _grid(cap: float) -> tuple[float, ...]:
@@ -208,10 +233,13 @@ class _Halves:
     masses: Floats
     events: list[Event]
     shares: Floats
+    keeps: tuple[float, ...]
     pool_seed: int
 
     @classmethod
-    def of(cls, spec: Spec, codes: Codes, rng: np.random.Generator) -> _Halves:
+    def of(
+        cls, spec: Spec, codes: Codes, rng: np.random.Generator, keeps: tuple[float, ...] = KEEPS
+    ) -> _Halves:
         order = rng.permutation(len(codes))
         half = min(len(codes) // 2, HALF_AT_MOST)
         private = codes[order[half : 2 * half]]
@@ -224,6 +252,7 @@ class _Halves:
             masses=counts / half,
             events=events,
             shares=np.array([event_mask(private, event).mean() for event in events]),
+            keeps=keeps,
             pool_seed=int(rng.integers(2**63)),
         )
 
@@ -234,11 +263,11 @@ class _Halves:
         return max(tilts, self.combos.size)
 
 
-def _expectations(curve: Sequence[Spec], halves: _Halves) -> Floats:
-    """Mean TV and mean error on each secret, (points, 1 + secrets)."""
+def _expectations(curve: Sequence[Spec], halves: _Halves, most: int = POOL) -> Floats:
+    """Mean TV, mean error on each secret, mean changed share at each κ: (points, 1 + secrets + κs)."""
     if curve[0].mechanism.selection == "per_component":
         return np.stack([_per_component(setting, halves) for setting in curve])
-    size = max(POOL_AT_LEAST, min(POOL, POOL_WORK // halves.work(curve[0].sizes)))
+    size = max(POOL_AT_LEAST, min(most, POOL_WORK // halves.work(curve[0].sizes)))
     rule = release_rule(curve[0], len(halves.private), halves.public, pool_seed=halves.pool_seed)
     assert isinstance(rule, JointRule)
     means = _nearest_means(JointPool(rule.pool.source, size, rule.pool.seed), halves)
@@ -257,10 +286,8 @@ def _nearest_means(pool: JointPool, halves: _Halves) -> Floats:
     figures = []
     for start in range(0, pool.size, block_size):
         block = pool.source.block(min(block_size, pool.size - start), rng)
-        distances = np.maximum(halves.masses - block.probability(halves.combos), 0).sum(axis=1)
-        figures.append(np.column_stack([distances, *map(block.share, halves.events)]))
+        figures.append(_figures(block, halves))
     table = np.concatenate(figures)
-    table[:, 1:] = np.abs(table[:, 1:] - halves.shares)
     nearest = table[np.argsort(table[:, 0], kind="stable")]
     means: Floats = np.cumsum(nearest, axis=0) / np.arange(1, len(nearest) + 1)[:, None]
     return means
@@ -278,12 +305,19 @@ def _per_component(setting: Spec, halves: _Halves) -> Floats:
     tables = [
         np.stack([next(components) for _ in range(rows)], axis=1) for rows in rule.tree.rows(rule.sizes)
     ]
-    block = TreeBlock(rule.tree, rule.sizes, tables)
-    distances = np.maximum(halves.masses - block.probability(halves.combos), 0).sum(axis=1)
+    means: Floats = _figures(TreeBlock(rule.tree, rule.sizes, tables), halves).mean(axis=0)
+    return means
+
+
+def _figures(block: Block, halves: _Halves) -> Floats:
+    """TV, error on each secret, changed share at each κ of each candidate: (b, 1 + secrets + κs)."""
+    probability = block.probability(halves.combos)
+    distances = np.maximum(halves.masses - probability, 0).sum(axis=1)
     errors = [
         np.abs(block.share(event) - share) for event, share in zip(halves.events, halves.shares, strict=True)
     ]
-    return np.array([distances.mean(), *(error.mean() for error in errors)])
+    changed = [1 - np.minimum(probability, halves.masses / keep).sum(axis=1) for keep in halves.keeps]
+    return np.column_stack([distances, *errors, *changed])
 
 
 def _point(
@@ -291,6 +325,7 @@ def _point(
 ) -> TradeoffPoint:
     budget = mechanism.budget_nats
     titles = list(stated.secrets) if named else []
+    secrets = 1 + len(titles)
     return TradeoffPoint(
         selection=mechanism.selection,
         pool=mechanism.pool,
@@ -299,7 +334,8 @@ def _point(
         gamma_over_k=mechanism.gamma / mechanism.k if budget is None else None,
         leakage=stated.worst,
         expected_tv=mean[0],
-        expected_error=dict(zip(titles, mean[1:], strict=True)),
+        expected_error=dict(zip(titles, mean[1:secrets], strict=True)),
         tv_standard_error=error[0],
-        error_standard_error=dict(zip(titles, error[1:], strict=True)),
+        error_standard_error=dict(zip(titles, error[1:secrets], strict=True)),
+        changed=dict(zip(KEEPS, mean[secrets:], strict=True)),
     )

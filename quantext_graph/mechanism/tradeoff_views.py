@@ -133,7 +133,8 @@ Cells = tuple[str, ...]
 def tables(points: Sequence[TradeoffPoint]) -> list[tuple[str, Cells, list[Cells]]]:
     """Title, columns and rows for a terminal, a table for each rule and pool.
 
-    A mean stands with its standard error over the splits.
+    A mean stands with its standard error over the splits. The last table says of the first rule what `keep`
+    buys: the share of the released texts whose labels must change where κ of the records are released.
     """
     titles = list(points[0].expected_error) if points else []
     columns = ("nats", "bound", "chance at most", "TV", *(f"error: {title}" for title in titles))
@@ -149,6 +150,12 @@ def tables(points: Sequence[TradeoffPoint]) -> list[tuple[str, Cells, list[Cells
             ratios = [f"{point.gamma_over_k:.3g}" for point in curve]
             rows = [(ratio, *row) for ratio, row in zip(ratios, rows, strict=True)]
             drawn.append((rule, ("γ/k", *columns), rows))
+    for rule, curve in list(rules.items())[:1]:
+        head = ("nats", *(f"κ {keep:g}" for keep in curve[0].changed))
+        shares = [
+            (f"{point.budget_nats:.2f}", *(f"{s:.1%}" for s in point.changed.values())) for point in curve
+        ]
+        drawn.append((f"texts whose labels must change, by keep (κ): {rule}", head, shares))
     return drawn
 
 

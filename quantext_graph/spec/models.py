@@ -121,6 +121,8 @@ class Mechanism(_Model):
     `selection`: `per_component` (the paper's rule; `gamma` candidates, `k` kept) or `joint`
     (`budget_nats`). `pool`: `dirichlet` (the paper's, `alpha`, `pool_size` draws) or `public`
     (around the auxiliary joint, `spread` along the secrets). `targets`: `iid` or `quota`.
+    `keep` is κ: ⌊κ·n⌋ of the n records are released, public and fixed before the draw. With fewer texts than
+    records, a target goes to a record that already has it wherever there is one; 1 is the paper.
     `blind` keeps the joint rule from looking at the secrets' shares when it selects.
     `tree` (child: parent) replaces the tree learned from the auxiliary set. `log_l` is the style
     term log l of the bound, an assumption. `seed` is for tests and experiments only: a release
@@ -136,6 +138,7 @@ class Mechanism(_Model):
     spread: float | None = Field(None, ge=0, le=1)
     budget_nats: float | None = Field(None, ge=0, allow_inf_nan=False)
     targets: Literal["iid", "quota"] = "quota"
+    keep: float = Field(1.0, gt=0, le=1)
     blind: bool = False
     tree: dict[str, str] | None = None
     log_l: float = Field(0.0, ge=0, allow_inf_nan=False)

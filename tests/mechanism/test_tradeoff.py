@@ -238,7 +238,10 @@ def test_a_picture_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_table_for_each_rule_says_vacuous(points: list[TradeoffPoint]) -> None:
-    found = tables(points)
+    *found, kept = tables(points)
+    assert kept[0] == f"texts whose labels must change, by keep (κ): {points[0].rule}"
+    shares = [float(cell.rstrip("%")) for cell in kept[2][3][1:]]
+    assert shares == sorted(shares, reverse=True), "the fewer are released, the fewer change"
     assert [title for title, _, _ in found] == list(dict.fromkeys(point.rule for point in points))
     assert sum(len(rows) for _, _, rows in found) == len(points)
     assert {len(row) - len(columns) for _, columns, rows in found for row in rows} == {0}
