@@ -32,13 +32,16 @@ class QuantizeArguments(DrawArguments):
 def quantize_tool(**arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw a target distribution near that of private labels and give every record a target. Each call
     is a draw of its own, and what is released of several adds up. The content is public: released
-    distribution, leakage of each secret. The artifact is private: the target of each record, the cost."""
+    distribution, leakage of each secret. The artifact is private: the target of each record (null for one
+    that stays unused, where `keep` is below 1), the cost."""
     given = QuantizeArguments(**arguments)
     try:
         drawn = given.draw(given.labels, given.auxiliary)
     except (ValueError, TypeError) as error:
         return {"error": str(error)}, {}
-    return _public(given, drawn), {"assigned": drawn.assigned.tolist(), "cost": drawn.cost}
+    targets = dict(zip(drawn.used.tolist(), drawn.assigned.tolist(), strict=True))
+    assigned = [targets.get(record) for record in range(len(drawn.rows))]
+    return _public(given, drawn), {"assigned": assigned, "cost": drawn.cost}
 
 
 def quantize_tool_over(

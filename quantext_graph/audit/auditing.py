@@ -61,7 +61,7 @@ def lines_at_gate(folder: Path, progress: Progress, *, anew: bool = False) -> li
     """
     if anew or not (folder / FIGURES).is_file():
         with Workspace.open(folder) as opened:
-            n = opened.store.n
+            n = opened.store.n_released
         if n > MOST_AT_GATE:
             return [f"Attacks and utility: quantext audit {folder}"]
         progress("attacks and utility")

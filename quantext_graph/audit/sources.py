@@ -38,7 +38,7 @@ def inputs_of_run(workspace: Workspace) -> AuditInputs:
     auxiliary_texts, auxiliary = read_auxiliary(spec)
     accuracy = report.evaluation.accuracy.values()
     return AuditInputs(
-        private_texts=[pair.before for pair in pairs],
+        private_texts=list(store.texts()),
         private_codes=store.labels(),
         released_texts=[pair.after for pair in pairs],
         targets=store.assigned(),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
 from quantext_graph.graph.job import Job
@@ -46,6 +47,7 @@ def ingest(job: Job) -> None:
     refuse_private_auxiliary(spec, source, job.resources.auxiliary[0])
     if store.ingest((record.row, record.text, dict(record.labels)) for record in source) == 0:
         raise QuantextError(f"{spec.data.path}: no records; a release needs at least one")
+    store.set_meta("released", released_count(store.n, spec.mechanism.keep))
     store.set_meta("dropped", dict(source.dropped))
     store.set_meta("release_id", secrets.token_hex(16))
     store.commit()
@@ -77,7 +79,7 @@ def label(job: Job) -> Progress:
             run_pass(store.unlabelled(), lambda r: (r, None), keep, workers=1, stop=job.stop, idle=job.idle)
         else:
             _pass(job, "label", store.unlabelled(), keep)
-    return {"n": n, "labeled": done}
+    return {"n": n, "released": store.n_released, "labeled": done}
 
 
 def _pass(
@@ -160,13 +162,13 @@ def match_assign(job: Job) -> Progress:
                 bound_nats=drawn.leakage.bound_nats,
                 note={"secrets": [secret.title for secret in spec.secrets]},
             )
-        store.put_draw(drawn.public, drawn.assigned)
+        store.put_draw(drawn.public, drawn.used, drawn.assigned)
         job.emit({"stage": "match", "done": 1, "total": 1})
     return {"rewritten": store.counts().rewritten}
 
 
 def rewrite(job: Job, record_graph: RecordGraph) -> Progress:
-    """Alg. 1 lines 15-18: every record to its target, also one whose target equals its labels."""
+    """Alg. 1 lines 15-18: every record that is used to its target, also one that has it already."""
     store, kit = job.store, job.kit
     store.set_meta("stage", "rewrite")
     before = store.counts()
@@ -181,9 +183,9 @@ def rewrite(job: Job, record_graph: RecordGraph) -> Progress:
             store.add_usage(step, model, usage)
         done += 1
         verified += written.verified
-        job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
+        job.emit({"stage": "rewrite", "done": done, "total": before.released, "verified": verified})
 
-    job.emit({"stage": "rewrite", "done": done, "total": before.n, "verified": verified})
+    job.emit({"stage": "rewrite", "done": done, "total": before.released, "verified": verified})
     with _timed(store, "rewrite"):
         _pass(job, "rewrite", store.unwritten(), keep, record_graph)
     return {"rewritten": done, "verified": verified, "unverified": done - verified}
@@ -193,11 +195,11 @@ def report(job: Job) -> Progress:
     """Judge the finished release; the private part stays in the workspace, the public part goes on."""
     store, limits = job.store, job.spec.limits
     counts = store.counts()
-    if counts.verified < limits.min_verified * counts.n:
-        share = counts.verified / counts.n
+    if counts.verified < limits.min_verified * counts.released:
+        share = counts.verified / counts.released
         raise NotEnoughVerified(
-            f"{job.workspace.folder}: {counts.verified} of {counts.n} records ({share:.0%}) reached their "
-            f"target, limits.min_verified asks for {limits.min_verified:.0%}; nothing is published. "
+            f"{job.workspace.folder}: {counts.verified} of {counts.released} records ({share:.0%}) reached "
+            f"their target, limits.min_verified asks for {limits.min_verified:.0%}; nothing is published. "
             f"`quantext resume {job.workspace.folder} --retry-failed` tries those again, "
             "--min-verified SHARE lowers the bar"
         )

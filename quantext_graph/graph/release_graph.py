@@ -124,7 +124,8 @@ def _again_or(
 ) -> Callable[[ReleaseState], str]:
     def route(state: ReleaseState) -> str:
         progress = state["quantext"]
-        return then if progress[counter] >= progress["n"] else again
+        total = progress["n"] if counter == "labeled" else progress.get("released", progress["n"])
+        return then if progress[counter] >= total else again
 
     return route
 

@@ -40,7 +40,7 @@ def figures(job: Job) -> tuple[Report, PrivateReport, Array]:
     names = [attribute.name for attribute in spec.attributes]
     accuracy = [None if math.isnan(share) else share for share in evaluation.accuracy]
     public = Report(
-        n=store.n,
+        n=store.n_released,
         leakage=draw.leakage,
         models=ModelNames(rewriter=job.kit.chat.name, verifier=job.kit.verify.name),
         evaluation=Judgement(
@@ -69,7 +69,7 @@ def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
         ]
         after.append(np.stack([hits.all(axis=1) for hits in for_limit], axis=1))
         done += len(chunk)
-        job.emit({"stage": "report", "done": done, "total": job.store.n})
+        job.emit({"stage": "report", "done": done, "total": job.store.n_released})
     return np.concatenate(realised), np.concatenate(after), released
 
 
@@ -88,7 +88,7 @@ def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
         job.store.add_usage("judge", job.kit.verify.name, found.usage)
         limits = range(1, job.spec.limits.attempts + 1)
         after[pair.id] = [pair.after(k).on_target for k in limits]
-        job.emit({"stage": "report", "done": len(realised), "total": job.store.n})
+        job.emit({"stage": "report", "done": len(realised), "total": job.store.n_released})
 
     workers = job.spec.limits.concurrency
     run_pass(job.store.pairs(), work, keep, workers=workers, stop=lambda: False)
@@ -123,7 +123,7 @@ def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array) -> Privat
             for secret in spec.secrets
         ),
         tv_to_release=total_variation_from(combos, counts / len(labels), released),
-        mean_changes=float((labels != assigned).sum(axis=1).mean()),
+        mean_changes=float((store.used_labels() != assigned).sum(axis=1).mean()),
         verified=totals.verified,
         unverified=totals.unverified,
         fallbacks=fallbacks,

@@ -16,9 +16,11 @@ from typing_extensions import TypedDict
 
 
 class Progress(TypedDict, total=False):
-    """How far the run is. `report` holds the public figures that the gate shows."""
+    """How far the run is: of `n` records all are labeled, and `released` are rewritten and come out.
+    `report` holds the public figures that the gate shows."""
 
     n: int
+    released: int
     labeled: int
     rewritten: int
     verified: int

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field
 
-from quantext_graph.core.arrays import Codes
+from quantext_graph.core.arrays import Codes, Indices
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.leakage import Leakage
 from quantext_graph.core.quantize import Quantization, quantize
@@ -45,8 +45,13 @@ class RecordDraw:
 
     @property
     def assigned(self) -> Codes:
-        """The target of each record, (n, m); private, since it stands in the order of the records."""
+        """The target of each record that is used, (n′, m); private, since it stands in their order."""
         return self.quantization.assigned
+
+    @property
+    def used(self) -> Indices:
+        """The records that are used, (n′,), in their order; private."""
+        return self.quantization.used
 
     @property
     def public(self) -> PublicDraw:
@@ -82,7 +87,8 @@ class DrawArguments(BaseModel):
     )
     weights: list[float] | None = Field(None, description="what a changed attribute costs in the matching")
     mechanism: dict[str, Any] = Field(
-        {}, description="selection, pool, spread, budget_nats, targets, gamma, k, alpha, pool_size, log_l"
+        {},
+        description="selection, pool, spread, budget_nats, targets, keep, gamma, k, alpha, pool_size, log_l",
     )
 
     @classmethod

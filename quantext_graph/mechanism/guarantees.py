@@ -136,6 +136,8 @@ def _in_use(spec: Spec, rule: Rule) -> dict[str, Parameter]:
         "pool": mechanism.pool,
         "targets": mechanism.targets,
     }
+    if mechanism.keep < 1:
+        common["keep"] = mechanism.keep
     if mechanism.pool == "dirichlet":
         common["alpha"] = mechanism.alpha
     else:

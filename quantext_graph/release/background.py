@@ -75,6 +75,7 @@ class Standing:
             "workspace": str(self.workspace),
             "state": self.state,
             "records": counts.n,
+            "to_be_released": counts.released,
             "labelled": counts.labeled,
             "rewritten": counts.rewritten,
         }

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import read_auxiliary, refuse_private_auxiliary
 from quantext_graph.data.records import read_private
 from quantext_graph.mechanism.guarantees import Guarantees, guarantees
 from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
-from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, tradeoff
+from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, expected_changes, tradeoff
 from quantext_graph.models.privacy import tracing_warning
 from quantext_graph.release.estimate import Estimate, estimate
 from quantext_graph.release.spending import Spending, spending_of
@@ -28,11 +29,15 @@ class Check:
     guarantees: Guarantees
     estimate: Estimate
     spending: Spending
+    released: int
+    changes: dict[float, float]
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "records": self.records,
+            "released": self.released,
+            "changed_at_keep": {f"{keep:g}": share for keep, share in self.changes.items()},
             "auxiliary": self.auxiliary,
             "dropped": self.dropped,
             "attributes": {a.name: list(a.category_names) for a in self.spec.attributes},
@@ -80,8 +85,20 @@ class Check:
         ]
         for title, leakage in self.guarantees.secrets.items():
             said.append(f"{title}: " + " ".join(guarantee(leakage, spec.mechanism.seed is None)))
+        said.append(self._keep_line())
         said.append("estimate: " + self.estimate.line())
         return said + self.spending.lines()
+
+    def _keep_line(self) -> str:
+        """How many texts are released, and how many of them must change a label."""
+        keep = self.spec.mechanism.keep
+        said = f"keep {keep:g}: {self.released} of the {self.records} records are released"
+        if keep not in self.changes:
+            return said
+        said += f"; about {self.changes[keep]:.1%} of them must change a label"
+        if keep < 1:
+            return f"{said}, {self.changes[1.0]:.1%} if all were released"
+        return f"{said}; `keep: 0.6` leaves fewer to change"
 
 
 def check(spec: Spec) -> Check:
@@ -107,6 +124,8 @@ def check(spec: Spec) -> Check:
         dropped=dict(source.dropped),
         guarantees=found,
         estimate=estimate(spec, len(source), characters=characters, public=texts),
+        released=released_count(len(source), spec.mechanism.keep),
+        changes=expected_changes(spec, codes),
         spending=spending_of(spec, source, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
         warnings=tuple(warnings),
     )

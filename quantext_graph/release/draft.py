@@ -73,6 +73,9 @@ class Proposal(_Proposed):
     )
     secrets: list[ProposedSecret] = Field(min_length=1, description="the proportions to hide")
     budget_nats: float = Field(1.0, ge=0, le=100, description="what the release may leak about each secret")
+    keep: float = Field(
+        1.0, gt=0, le=1, description="share of the records that is released; at 0.6 few texts must change"
+    )
     model: str = Field(DEFAULT_CHAT, description="model on this machine that rewrites, as provider:name")
     base_url: str | None = Field(None, description="address of an openai: or ollama: model on this machine")
     attempts: int = Field(3, ge=1, le=20, description="tries to write a text on its target")
@@ -113,6 +116,7 @@ def draft(proposal: Proposal, folder: Path) -> Draft:
         "selection": "joint",
         "pool": "public" if public else "dirichlet",
         "budget_nats": proposal.budget_nats,
+        "keep": proposal.keep,
         "targets": "quota",
     }
     chat = {"model": proposal.model} | ({"base_url": proposal.base_url} if proposal.base_url else {})

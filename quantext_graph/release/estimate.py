@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from quantext_graph.core.targets import released_count
 from quantext_graph.prompts import load
 from quantext_graph.spec.models import ModelSpec, Spec
 from quantext_graph.steps.public_rows import ENOUGH, SMALLEST
@@ -97,22 +98,23 @@ class Estimate:
 
 
 def estimate(spec: Spec, n: int, *, characters: float, public: Iterable[str] = ()) -> Estimate:
-    """The work for `n` records of `characters` each on average, with these public texts beside them."""
-    steps = _Steps.of(spec, characters, list(public))
-    least = steps.once + steps.attempt + steps.rewrite
+    """The work for `n` records of `characters` each on average, with these public texts beside them: all are
+    labelled, and as many as `mechanism.keep` says are rewritten."""
+    steps, released = _Steps.of(spec, characters, list(public)), released_count(n, spec.mechanism.keep)
     attempts = steps.most_attempt + steps.rewrite
-    most = steps.most_once + attempts.times(spec.limits.attempts + 1)
-    seconds, speed = _time(spec.models.chat, least.times(n))
-    return Estimate(least.times(n), most.times(n), seconds, speed)
+    least = steps.label.times(n) + (steps.once + steps.attempt + steps.rewrite).times(released)
+    most = steps.label.times(n) + (steps.once + attempts.times(spec.limits.attempts + 1)).times(released)
+    seconds, speed = _time(spec.models.chat, least)
+    return Estimate(least, most, seconds, speed)
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Work a record: `once` (label, extract, the judge of the finished release), then each attempt's
+    """Work a record: its `label`; `once` (extract, the judge of the finished release), then each attempt's
     judging and writing."""
 
+    label: Work
     once: Work
-    most_once: Work
     attempt: Work
     most_attempt: Work
     rewrite: Work
@@ -137,7 +139,7 @@ class _Steps:
         )
         last = judge if len(public) < SMALLEST else Work()
         picked = Work() if len(public) >= ENOUGH else judge
-        return cls(extract + label + last, extract + label + last, picked, judge, rewrite)
+        return cls(label, extract + last, picked, judge, rewrite)
 
 
 def _judging(model: ModelSpec, attributes: int, prompt: float, spec: Spec) -> Work:

@@ -111,7 +111,7 @@ def sample_pairs(workspace: Path, count: int) -> list[NamedPair]:
         return []
     with Workspace.open(workspace) as opened:
         spec = opened.spec
-        chosen = set(secrets.SystemRandom().sample(opened.store.ids(), min(count, opened.store.n)))
+        chosen = set(secrets.SystemRandom().sample(opened.store.used(), min(count, opened.store.n_released)))
         return [
             named(spec, pair.text, pair.labels, pair.target, pair.released, pair.verified)
             for pair in opened.store.pairs()

@@ -59,7 +59,7 @@ def _write(workspace: Workspace, draw: PublicDraw, report: Report, folder: Path)
     spec, store = workspace.spec, workspace.store
     attributes = spec.attributes if spec.output.attributes else ()
     columns = ["id", "text", *(attribute.name for attribute in attributes)]
-    order = store.ids()
+    order = store.used()
     secrets.SystemRandom().shuffle(order)
 
     def rows() -> Iterator[list[Any]]:

@@ -90,10 +90,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Counts:
-    """How far a run is; what `quantext status --json` prints."""
+    """How far a run is; what `quantext status --json` prints. Of `n` records `released` come out."""
 
     stage: str
     n: int
+    released: int
     labeled: int
     rewritten: int
     verified: int

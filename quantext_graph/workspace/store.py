@@ -103,6 +103,11 @@ class Store:
     def n(self) -> int:
         return int(self.meta("n", 0))
 
+    @property
+    def n_released(self) -> int:
+        """n′ = ⌊κ·n⌋, which is fixed when the records are taken in."""
+        return int(self.meta("released", self.n))
+
     def texts(self) -> Iterator[str]:
         """All private texts, read a page at a time."""
         for _, text in self._pages("SELECT id, text FROM records WHERE id > ?"):
@@ -152,25 +157,33 @@ class Store:
         found = self.meta("draw")
         return None if found is None else PublicDraw.model_validate(found)
 
-    def put_draw(self, draw: PublicDraw, assigned: np.ndarray[Any, Any]) -> None:
-        """Keep the one draw of this run and the target of every record, in one transaction.
+    def put_draw(self, draw: PublicDraw, used: np.ndarray[Any, Any], assigned: np.ndarray[Any, Any]) -> None:
+        """Keep the one draw of this run and the targets (n′, m) of the records at the places `used` (n′,) in
+        order of id, in one transaction.
 
         Raises:
             WorkspaceError: where the run has its draw already.
+            ValueError: not one target for each of the n′ records.
         """
+        if len(used) != self.n_released:
+            raise ValueError(f"{len(used)} records with a target; {self.n_released} are to be released")
         if self.meta("draw") is not None:
             raise WorkspaceError(f"{self.folder}: the draw of this run is made; it is never made twice")
         with self._guard, one_line(self.folder):
             self._begin()
-            ids = (row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall())
-            pairs = zip(ids, assigned.tolist(), strict=True)
+            ids = [row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall()]
+            pairs = zip((ids[place] for place in used.tolist()), assigned.tolist(), strict=True)
             self._db.executemany("INSERT INTO targets VALUES (?, ?)", ((i, json.dumps(c)) for i, c in pairs))
             self.set_meta("draw", draw.model_dump())
             self.commit()
 
     def assigned(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Target of every record as (n, m) codes, in order of id."""
+        """Targets of the records that are used, as (n′, m) codes, in order of id."""
         return self._codes("targets")
+
+    def used_labels(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """Labels of the records that are used, as (n′, m) codes, in order of id."""
+        return self._codes("labels WHERE id IN (SELECT id FROM targets)")
 
     # -- rewrites -------------------------------------------------------------------------------
 
@@ -198,7 +211,7 @@ class Store:
         return dropped
 
     def pairs(self) -> Iterator[StoredPair]:
-        """Before and after of every record, for the private report and the audit."""
+        """Before and after of every record that is used, for the private report and the audit."""
         query = (
             "SELECT r.id, r.row, r.text, l.codes, t.codes, w.text, w.verified, w.detail FROM records r "
             "JOIN labels l ON l.id = r.id JOIN targets t ON t.id = r.id JOIN rewrites w ON w.id = r.id "
@@ -209,9 +222,10 @@ class Store:
             known = RewriteDetail.of_json(json.loads(detail))
             yield StoredPair(id_, row, text, labels, wanted, written, bool(verified), known)
 
-    def ids(self) -> list[int]:
+    def used(self) -> list[int]:
+        """Ids of the records that have a target."""
         with self._reading() as db:
-            return [row[0] for row in db.execute("SELECT id FROM records ORDER BY id")]
+            return [row[0] for row in db.execute("SELECT id FROM targets ORDER BY id")]
 
     def released(self, ids: Iterable[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """(released text, target) of the records with these ids, in this order."""
@@ -229,7 +243,8 @@ class Store:
             done, verified = db.execute(
                 "SELECT count(*), coalesce(sum(verified), 0) FROM rewrites"
             ).fetchone()
-        return Counts(self.meta("stage", "new"), self.n, labeled, done, verified, done - verified)
+        stage, n, released = self.meta("stage", "new"), self.n, self.n_released
+        return Counts(stage, n, released, labeled, done, verified, done - verified)
 
     def add_usage(self, step: str, model: str, usage: Any) -> None:
         """Add a `models.Usage` to what this step has spent on this model."""

@@ -63,16 +63,16 @@ DRAW = PublicDraw(
 
 def test_a_draw_is_made_once(workspace: Workspace) -> None:
     targets = np.zeros((100, 1), dtype=np.int64)
-    workspace.store.put_draw(DRAW, targets)
+    workspace.store.put_draw(DRAW, np.arange(len(targets)), targets)
     with pytest.raises(WorkspaceError, match="never made twice"):
-        workspace.store.put_draw(DRAW.model_copy(update={"pool_seed": 2}), targets)
+        workspace.store.put_draw(DRAW.model_copy(update={"pool_seed": 2}), np.arange(len(targets)), targets)
     assert workspace.store.draw() == DRAW
     assert workspace.store.assigned().shape == (100, 1)
 
 
 def test_a_draw_without_a_target_for_every_record_is_not_kept(workspace: Workspace) -> None:
-    with pytest.raises(ValueError, match="zip"):
-        workspace.store.put_draw(DRAW, np.zeros((99, 1), dtype=np.int64))
+    with pytest.raises(ValueError, match="99 records"):
+        workspace.store.put_draw(DRAW, np.arange(99), np.zeros((99, 1), dtype=np.int64))
     assert Workspace.open(workspace.folder).store.draw() is None
 
 

@@ -46,7 +46,7 @@ def finished(tmp_path: Path, **output: Any) -> Workspace:
         choice=(0,),
         seeded=False,
     )
-    store.put_draw(draw, np.arange(N)[:, None] % 3)
+    store.put_draw(draw, np.arange(N), np.arange(N)[:, None] % 3)
     for i in range(1, N + 1):
         store.put_labels(i, [0], [1.0])
         store.put_rewrite(

@@ -112,7 +112,7 @@ def test_a_rewrite_comes_back_with_every_attempt_whatever_a_model_wrote(workspac
     detail = RewriteDetail.model_construct(snippets=("a note",), fallback=True, attempts=tried)
     store.put_labels(1, [0], [1.0])
     store.put_rewrite(Rewrite(1, "new", True, detail))
-    store.put_draw(PublicDraw.model_validate(DRAW), np.array([[1], [0]]))
+    store.put_draw(PublicDraw.model_validate(DRAW), np.arange(2), np.array([[1], [0]]))
     (pair,) = store.pairs()
     assert (pair.labels, pair.target, pair.released, pair.verified) == ((0,), (1,), "new", True)
     assert pair.detail.fallback

@@ -153,7 +153,7 @@ def publish(workspace: WorkspacePath, yes: Yes = False, out: Out = None) -> None
     from quantext_graph.release.standing import status as look
 
     target = out or _spec_of(workspace).output.path
-    if not yes and terminal.agreed(f"Publish {look(workspace).n} records to {target}?") is not True:
+    if not yes and terminal.agreed(f"Publish {look(workspace).released} records to {target}?") is not True:
         raise QuantextError(f"{workspace}: not published; answer y, or give --yes")
     terminal.out.print(f"Published: {write(workspace, out)}")
 

@@ -124,13 +124,13 @@ def _add_waiting(server: MCPServer, release_tools: ReleaseTools) -> None:
 
 
 async def _report(context: Context, found: background.Standing, shown: float) -> float:
-    """Records labelled and rewritten, of twice their number. The protocol wants each report to be more
+    """Records labelled and rewritten, of all that are to be. The protocol wants each report to be more
     than the one before, so while no record comes through it grows by next to nothing."""
     counts = found.counts
     now = max(float(counts.labeled + counts.rewritten), shown + 1e-6)
     step = found.step
     doing = f"{step['stage']}: {step['done']} of {step['total']}" if step else found.state
-    await context.report_progress(now, 2 * counts.n or None, doing)
+    await context.report_progress(now, counts.n + counts.released or None, doing)
     return now
 
 

@@ -63,13 +63,14 @@ class Joint(Method):
     spread: float | None = Field(0.3, ge=0, le=1)
     targets: Literal["iid", "quota"] = "quota"
     blind: bool = False
+    keep: float = Field(1.0, gt=0, le=1)
 
     @property
     def depends_on_secrets(self) -> bool:
         return self.spread is not None or self.blind
 
     def release(self, task: Task) -> Released:
-        settings = self.model_dump(include={"pool", "pool_size", "spread", "targets", "blind"})
+        settings = self.model_dump(include={"pool", "pool_size", "spread", "targets", "blind", "keep"})
         return _release(task, {"selection": "joint", "budget_nats": self.nats, **settings})
 
 
@@ -91,7 +92,9 @@ def _release(task: Task, mechanism: Mapping[str, Any]) -> Released:
         )
     except ValueError as error:
         raise QuantextError(f"{mechanism['selection']}: {error}") from None
-    written = task.writer.rewrite(private.texts, private.codes, drawn.assigned, step="rewrite")
+    used = drawn.used.tolist()
+    texts = [private.texts[record] for record in used]
+    written = task.writer.rewrite(texts, private.codes[drawn.used], drawn.assigned, step="rewrite")
     titles = [secret.title for secret in spec.secrets]
     leakage = dict(zip(titles, drawn.leakages, strict=False))
     return Released(
@@ -100,7 +103,7 @@ def _release(task: Task, mechanism: Mapping[str, Any]) -> Released:
         label_source="the drawn distribution",
         targets=drawn.assigned,
         realised=written.realised,
-        sources=range(len(private)),
+        sources=used,
         draw=Draw(MechanismParameters(**mechanism), drawn.rule, drawn.choice, leakage, seeded=True),
         detail={
             "cost": drawn.cost,
