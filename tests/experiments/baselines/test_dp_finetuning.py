@@ -24,7 +24,7 @@ from quantext_graph.experiments.baselines.dp_training import (  # noqa: E402
     text_losses,
     train,
 )
-from quantext_graph.spec.models import QuantextError  # noqa: E402
+from quantext_graph.spec.errors import QuantextError  # noqa: E402
 
 TEXTS = ["a short one", "this text is a good deal longer than the other ones", "some tea", "rain, again"]
 PROMPTS = ["Topic: tea\n", "Topic: rain\n", "Topic: tea | Stance: like\n", "T\n"]
