@@ -1,0 +1,272 @@
+"""What released texts tell of a secret share beyond what the bound on the draw allows, on real tweets.
+
+    python tests/benchmarks/text_channel.py --data DIR [--keep 0.6 1] [--writers notes own] [--releases 64]
+
+DIR holds stance/tweet.csv. The secret is the share of posts on one subject. No model writes: the writer is
+the worst that follows its target, who uses notes word for word. With `notes` every text is half of its
+record's words and half of a public text of its target; with `own` a record whose target is
+its label is published as it is and only the others are written so; `clean` carries nothing of any record.
+
+Many releases of two private shares are made. The attacker sees all that is public, learns from other
+releases which words tell the old label, sums over the texts of each target, and names the share (10-fold).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from quantext_graph.core.arrays import Codes, Event, grid
+from quantext_graph.core.distribution import TableDistribution
+from quantext_graph.core.matching import UNUSED, assign
+from quantext_graph.core.quantize import public_dependency_tree
+from quantext_graph.core.rules import MechanismParameters, build_rule
+from quantext_graph.core.selection import JointRule, select_joint
+from quantext_graph.core.targets import quota_targets, released_count
+
+COLUMNS = ("Target", "Stance", "Sentiment")
+SUBJECT = "Legalization of Abortion"
+POOL = 4_000
+"""M: what is measured hangs on K/M and hardly on M."""
+
+CASES = ((300, 0.1, (0.15, 0.45)), (1500, 0.5, (0.15, 0.35)))
+"""n, nats, the two shares."""
+
+MOST_ROWS = 6_000
+"""Texts that the attacker learns words from."""
+
+
+@dataclass(frozen=True)
+class Tweets:
+    """Texts, their (N, m) codes, ψ, and the secret."""
+
+    texts: list[str]
+    codes: Codes
+    sizes: tuple[int, ...]
+    event: Event
+
+    @classmethod
+    def read(cls, data: Path) -> Tweets:
+        with (data / "stance/tweet.csv").open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+        names = [sorted({row[column] for row in rows}) for column in COLUMNS]
+        codes = np.array(
+            [[known.index(row[c]) for c, known in zip(COLUMNS, names, strict=True)] for row in rows]
+        )
+        event = {0: [names[0].index(SUBJECT)]}
+        return cls([row["Tweet"] for row in rows], codes, tuple(map(len, names)), event)
+
+    def of(self, rows: Any) -> Tweets:
+        return Tweets([self.texts[i] for i in rows], self.codes[rows], self.sizes, self.event)
+
+    @property
+    def inside(self) -> Any:
+        ((attribute, values),) = self.event.items()
+        return np.isin(self.codes[:, attribute], list(values))
+
+
+class Program:
+    """The mechanism over a public set, and the writers. `wrong` is the share of labels that the holder has
+    wrong in the secret's attribute."""
+
+    def __init__(self, public: Tweets, n: int, nats: float, keep: float, wrong: float = 0.0) -> None:
+        self.public, self.wrong = public, wrong
+        self.parameters = MechanismParameters(spread=0.3, budget_nats=nats, pool_size=POOL, keep=keep)
+        self.rule = build_rule(
+            self.parameters,
+            tree=public_dependency_tree(public.codes, public.sizes),
+            sizes=public.sizes,
+            n=n,
+            auxiliary=public.codes,
+            secrets=[public.event],
+            pool_seed=1,
+        )
+        assert isinstance(self.rule, JointRule)
+        block = self.rule.pool.source.block(POOL, np.random.default_rng(1))
+        self._table = block.probability(grid(public.sizes))  # made once, not by each release
+        self._shown: dict[tuple[int, ...], list[int]] = {}
+        for i, combination in enumerate(map(tuple, public.codes.tolist())):
+            self._shown.setdefault(combination, []).append(i)
+
+    def match(self, labels: Codes, rng: np.random.Generator) -> tuple[Any, Codes]:
+        """Records used, and their targets."""
+        sizes, parameters = self.public.sizes, self.parameters
+        cells = np.ravel_multi_index(tuple(labels.T), sizes)
+        masses = np.bincount(cells, minlength=self._table.shape[1]) / len(labels)
+        kept = select_joint(np.maximum(masses - self._table, 0).sum(axis=1), self.rule.selection_size)
+        released = TableDistribution(sizes, self._table[int(rng.choice(kept[0]))])
+        targets = quota_targets(released, released_count(len(labels), parameters.keep), rng=rng)
+        rows = assign(labels, targets, rng=rng)
+        used = np.flatnonzero(rows != UNUSED)
+        return used, targets[rows[used]]
+
+    def labelled(self, true: Codes, rng: np.random.Generator) -> Codes:
+        """The holder's labels: some of the first attribute are another category."""
+        labels = true.copy()
+        wrong = rng.random(len(labels)) < self.wrong
+        labels[wrong, 0] = (labels[wrong, 0] + rng.integers(1, self.public.sizes[0], wrong.sum())) % (
+            self.public.sizes[0]
+        )
+        return labels
+
+    def written(
+        self, writer: str, texts: Sequence[str], labels: Codes, targets: Codes, rng: np.random.Generator
+    ) -> list[str]:
+        new = []
+        for text, label, target in zip(texts, labels, targets, strict=True):
+            shown = self._public(tuple(target.tolist()), rng)
+            if writer == "own" and (label == target).all():
+                new.append(text)
+            elif writer == "clean":
+                new.append(shown)
+            else:
+                new.append(f"{_half(text, rng)} {_half(shown, rng)}")
+        return new
+
+    def _public(self, target: tuple[int, ...], rng: np.random.Generator) -> str:
+        rows = self._shown.get(target) or [
+            i for i, combination in enumerate(self.public.codes.tolist()) if combination[0] == target[0]
+        ]
+        return self.public.texts[int(rng.choice(rows))]
+
+
+def _half(text: str, rng: np.random.Generator) -> str:
+    words = text.split()
+    kept = rng.random(len(words)) < 0.5
+    return " ".join(word for word, keep in zip(words, kept, strict=True) if keep)
+
+
+def private_set(tweets: Tweets, n: int, share: float, rng: np.random.Generator) -> Tweets:
+    """n tweets of which `share` lie in the secret."""
+    inside, outside = np.flatnonzero(tweets.inside), np.flatnonzero(~tweets.inside)
+    count = round(share * n)
+    rows = [rng.choice(inside, count, replace=False), rng.choice(outside, n - count, replace=False)]
+    return tweets.of(rng.permutation(np.concatenate(rows)))
+
+
+@dataclass(frozen=True)
+class Release:
+    """What an attacker sees: texts and targets. `inside`: whether each record was in the secret, in truth;
+    `changed`: the share of texts whose labels were changed."""
+
+    texts: list[str]
+    targets: Codes
+    inside: Any
+    changed: float
+    side: int
+
+
+def releases(
+    program: Program, tweets: Tweets, n: int, shares: tuple[float, float], writer: str, count: int, seed: int
+) -> Iterator[Release]:
+    for side, share in enumerate(shares):
+        for number in range(count):
+            rng = np.random.default_rng([seed, side, number])
+            private = private_set(tweets, n, share, rng)
+            labels = program.labelled(private.codes, rng)
+            used, targets = program.match(labels, rng)
+            chosen = private.of(used)
+            texts = program.written(writer, chosen.texts, labels[used], targets, rng)
+            changed = float((labels[used] != targets).any(axis=1).mean())
+            yield Release(texts, targets, chosen.inside, changed, side)
+
+
+def attacked(made: list[Release], sizes: tuple[int, ...]) -> tuple[float, float]:
+    """Success at naming the share of releases that the attacker has not learned from: with texts, without."""
+    hashed = HashingVectorizer(n_features=2**16, ngram_range=(1, 2), alternate_sign=False)
+    X = [hashed.transform(release.texts) for release in made]
+    side = np.array([release.side for release in made])
+    counts = np.array([np.bincount(r.targets[:, 0], minlength=sizes[0]) for r in made], dtype=float)
+    right = np.zeros((2, len(made)))
+    for fit, test in StratifiedKFold(10, shuffle=True, random_state=0).split(counts, side):
+        scores = _scores(made, X, fit, sizes)
+        sums = np.array(
+            [
+                np.bincount(r.targets[:, 0], weights=score, minlength=sizes[0])
+                for r, score in zip(made, scores, strict=True)
+            ]
+        )
+        for way, columns in enumerate((np.hstack([counts, sums]), counts)):
+            attacker = make_pipeline(StandardScaler(), LogisticRegression(C=0.3, max_iter=500))
+            attacker.fit(columns[fit], side[fit])
+            right[way, test] = attacker.predict(columns[test]) == side[test]
+    return float(right[0].mean()), float(right[1].mean())
+
+
+def _scores(made: list[Release], X: list[Any], fit: Any, sizes: tuple[int, ...]) -> list[Any]:
+    """Log-odds of each text's record given its words and its target, learned on the releases `fit`, less what
+    the target alone says. Half of `fit` is scored by the other half: nothing is scored by what it taught."""
+    from scipy.sparse import csr_matrix, hstack, vstack
+
+    def rows(i: int) -> Any:
+        return hstack([X[i], csr_matrix(np.eye(sizes[0])[made[i].targets[:, 0]])]).tocsr()
+
+    def learned(numbers: Any) -> Any:
+        most = max(1, MOST_ROWS // len(made[0].texts))
+        numbers = numbers[:most]
+        inside = np.concatenate([made[i].inside for i in numbers])
+        return LogisticRegression(C=3.0, solver="liblinear").fit(vstack([rows(i) for i in numbers]), inside)
+
+    def score(model: Any, i: int) -> Any:
+        words = model.coef_[0, : X[i].shape[1]]
+        return np.clip(X[i] @ words, -4, 4)
+
+    order = np.random.default_rng(0).permutation(fit)
+    left, right = order[::2], order[1::2]
+    by_left, by_right = learned(left), learned(right)
+    of_left = set(left.tolist())
+    return [score(by_right if i in of_left else by_left, i) for i in range(len(made))]
+
+
+def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
+    print(
+        "n | nats | shares | keep | writer | wrong labels | success | share alone | allowed | s.e. | changed"
+    )
+    order = np.random.default_rng(asked.seed).permutation(len(tweets.texts))
+    private, public = tweets.of(order[:3000]), tweets.of(order[3000:])
+    for n, nats, shares in CASES[: 1 if asked.small else None]:
+        for keep in asked.keep:
+            for wrong in asked.wrong:
+                program = Program(public, n, nats, keep, wrong)
+                for writer in asked.writers:
+                    made = list(releases(program, private, n, shares, writer, asked.releases, asked.seed))
+                    success, alone = attacked(made, tweets.sizes)
+                    allowed = min(1.0, 0.5 * math.exp(nats))
+                    error = math.sqrt(0.25 / len(made))
+                    changed = np.mean([r.changed for r in made])
+                    case = f"{n} | {nats} | {shares} | {keep} | {writer} | {wrong:.0%}"
+                    print(
+                        f"{case} | {success:.2f} | {alone:.2f} | {allowed:.2f} | {error:.2f} | {changed:.2f}",
+                        flush=True,
+                    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--keep", type=float, nargs="+", default=[1.0, 0.6])
+    parser.add_argument("--writers", nargs="+", default=["own", "notes", "clean"])
+    parser.add_argument("--wrong", type=float, nargs="+", default=[0.0])
+    parser.add_argument("--releases", type=int, default=64)
+    parser.add_argument("--small", action="store_true", help="the first case alone")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    measure(Tweets.read(asked.data), asked)
+
+
+if __name__ == "__main__":
+    main()
