@@ -31,7 +31,8 @@ class Started:
     """A process of `quantext`, with the words of `subprocess.Popen` that the tests use."""
 
     def __init__(self, folder: Path, arguments: tuple[str, ...], largest_file: int | None) -> None:
-        self._said = Path(tempfile.mkdtemp(prefix="quantext-test-"))
+        self._folder = tempfile.TemporaryDirectory(prefix="quantext-test-")  # goes with this object
+        self._said = Path(self._folder.name)
         self._process = FORKS.Process(
             target=_main, args=(folder, arguments, self._said, dict(os.environ), largest_file)
         )
