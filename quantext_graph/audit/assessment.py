@@ -15,10 +15,12 @@ from langchain_core.embeddings import Embeddings
 
 from quantext_graph.audit.attack_kinds import every_attack
 from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, Skipped, attacked_secrets, share
+from quantext_graph.audit.dealing import text_channels
 from quantext_graph.audit.evidence import Evidence, Pairs, Points, Reading
 from quantext_graph.audit.inputs import AuditInputs, Pair
 from quantext_graph.audit.labelling import read_release
 from quantext_graph.audit.metrics import Utility, compare
+from quantext_graph.audit.text_channel import TextChannel
 from quantext_graph.audit.utility import Reference, category_tv
 from quantext_graph.core.arrays import Codes, Floats
 from quantext_graph.models.chat_model import ChatModel
@@ -38,6 +40,7 @@ class AuditReport:
     secrets: tuple[AttackedSecret, ...]
     attacks: tuple[Attack, ...]
     skipped: tuple[Skipped, ...]
+    channels: tuple[TextChannel, ...]
     notes: tuple[str, ...]
     private_points: Floats = field(repr=False)
     released_points: Floats = field(repr=False)
@@ -52,6 +55,7 @@ class AuditReport:
             "n_released": len(inputs.released_texts),
             "utility": self.utility.to_json(),
             "attacks": [attack.to_json() for attack in self.attacks],
+            "text_channel": [channel.to_json() for channel in self.channels],
             "skipped": [{"attack": skip.attack, "reason": skip.reason} for skip in self.skipped],
             "secrets": [
                 {"secret": secret.title, "private": secret.truth, "public_guess": secret.guess}
@@ -126,6 +130,7 @@ def audit(
         rng=rng,
     )
     attacks, skipped = every_attack(evidence)
+    channels = text_channels(inputs, spec, rng)
     inputs = _judged(inputs, readings)
     progress("measure")
     utility, notes = measure(inputs, spec, private, released)
@@ -136,6 +141,7 @@ def audit(
         tuple(secrets),
         tuple(attacks),
         (*_not_answerable(spec, secrets), *skipped),
+        tuple(channels),
         tuple(notes),
         *_map(private, released, rng),
     )

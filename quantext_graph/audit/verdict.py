@@ -42,8 +42,11 @@ def _privacy(report: AuditReport) -> str:
 def _guarantee(report: AuditReport) -> str:
     draw = report.inputs.draw
     styled = [a.secret for a in report.attacks if a.about == "attribute" and a.detail.get("leaks")]
+    told = max(report.channels, key=lambda channel: channel.nats, default=None)
     style = (
-        f", but the texts still tell the original {' and '.join(styled)}, which the bound does not count"
+        told.words
+        if told is not None
+        else f", but the texts still tell the original {' and '.join(styled)}, which the bound does not count"
         if styled
         else ", as long as the style of the texts tells nothing of the originals"
     )

@@ -10,6 +10,7 @@ import pytest
 from quantext_graph.audit.assessment import audit
 from quantext_graph.audit.inputs import AuditInputs, Draw, Pair
 from quantext_graph.audit.report import marked_segments, render
+from quantext_graph.audit.text_channel import TextChannel
 from quantext_graph.audit.verdict import verdict
 from quantext_graph.core.quantize import quantize
 from quantext_graph.core.rules import MechanismParameters
@@ -200,6 +201,30 @@ def test_a_seeded_draw_and_a_vacuous_bound_promise_nothing(report, inputs):
     empty = {"likes": replace(draw.leakage["likes"], vacuous=True)}
     assert "vacuous" in verdict(replace(report, inputs=replace(inputs, draw=replace(draw, leakage=empty))))[1]
     assert "Nothing is guaranteed" in verdict(replace(report, inputs=replace(inputs, draw=None)))[1]
+
+
+def test_the_text_channel_is_on_the_page_in_the_verdict_and_in_the_figures(report):
+    channel = TextChannel(
+        secret="likes",
+        pairs=300,
+        changed=40,
+        carried=0.7,
+        carried_standard_error=0.15,
+        shares=(0.15, 0.45),
+        bound_nats=0.1,
+        allowed=0.55,
+        share_alone=0.56,
+        success=0.91,
+        interval=(0.8, 0.97),
+        nats=0.37,
+        power_nats=0.3,
+    )
+    telling = replace(report, channels=(channel,))
+    assert "at least 0.37 nats that it does not count" in verdict(telling)[1]
+    assert "What the texts tell beyond the bound" in render(telling)
+    assert json.loads(json.dumps(telling.to_json()))["text_channel"][0]["leaks"] is True
+    silent = replace(report, channels=(replace(channel, nats=0.0),))
+    assert "less than 0.30 nats would not have been" in verdict(silent)[1]
 
 
 # -- in a browser -----------------------------------------------------------------------------------

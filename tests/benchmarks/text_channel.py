@@ -1,6 +1,7 @@
 """What released texts tell of a secret share beyond what the bound on the draw allows, on real tweets.
 
     python tests/benchmarks/text_channel.py --data DIR [--keep 0.6 1] [--writers notes own] [--releases 64]
+    python tests/benchmarks/text_channel.py --data DIR --audit [--runs 12]
 
 DIR holds stance/tweet.csv. The secret is the share of posts on one subject. No model writes: the writer is
 the worst that follows its target, who uses notes word for word. With `notes` every text is half of its
@@ -9,6 +10,7 @@ its label is published as it is and only the others are written so; `clean` carr
 
 Many releases of two private shares are made. The attacker sees all that is public, learns from other
 releases which words tell the old label, sums over the texts of each target, and names the share (10-fold).
+With `--audit` the audit looks at single releases instead: how many it can judge, how often it flags a leak.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from quantext_graph.audit.text_channel import TextChannel, text_channel
 from quantext_graph.core.arrays import Codes, Event, grid
 from quantext_graph.core.distribution import TableDistribution
 from quantext_graph.core.matching import UNUSED, assign
@@ -253,6 +256,55 @@ def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
                     )
 
 
+def audits(tweets: Tweets, asked: argparse.Namespace) -> None:
+    print("n | nats | keep | writer | flagged | judged | mean success | allowed | mean nats | mean power")
+    for n, nats, shares in CASES[: 1 if asked.small else None]:
+        for keep in asked.keep:
+            for writer in asked.writers:
+                runs = [audited(tweets, n, nats, keep, shares, writer, run) for run in range(asked.runs)]
+                found = [channel for channel in runs if channel is not None]
+                flagged = sum(channel.leaks for channel in found)
+                means = [
+                    f"{np.mean([getattr(channel, name) for channel in found] or [math.nan]):.2f}"
+                    for name in ("success", "allowed", "nats", "power_nats")
+                ]
+                case = f"{n} | {nats} | {keep} | {writer} | {flagged} | {len(found)} of {len(runs)}"
+                print(case, *means, sep=" | ", flush=True)
+
+
+def audited(
+    tweets: Tweets, n: int, nats: float, keep: float, shares: tuple[float, float], writer: str, run: int
+) -> TextChannel | None:
+    """What the audit finds of one release, of a private share between the two."""
+    rng = np.random.default_rng([7, run])
+    order = rng.permutation(len(tweets.texts))
+    pool, public = tweets.of(order[:3000]), tweets.of(order[3000:])
+    program = Program(public, n, nats, keep)
+    private = private_set(pool, n, float(np.mean(shares)), rng)
+    used, targets = program.match(private.codes, rng)
+    texts = program.written(writer, [private.texts[i] for i in used], private.codes[used], targets, rng)
+
+    def deal(share: float, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        inside, outside = np.flatnonzero(private.inside), np.flatnonzero(~private.inside)
+        count = round(share * n)
+        labels = private.codes[np.concatenate([rng.choice(inside, count), rng.choice(outside, n - count)])]
+        chosen, aimed = program.match(labels, rng)
+        return labels[chosen], aimed
+
+    return text_channel(
+        texts,
+        private.codes[used],
+        targets,
+        tweets.event,
+        (public.texts, public.codes),
+        deal,
+        secret=SUBJECT,
+        bound_nats=nats,
+        shares=shares,
+        rng=rng,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -262,10 +314,12 @@ def main() -> None:
     parser.add_argument("--writers", nargs="+", default=["own", "notes", "clean"])
     parser.add_argument("--wrong", type=float, nargs="+", default=[0.0])
     parser.add_argument("--releases", type=int, default=64)
+    parser.add_argument("--audit", action="store_true", help="look at single releases, as the audit does")
+    parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--small", action="store_true", help="the first case alone")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    measure(Tweets.read(asked.data), asked)
+    (audits if asked.audit else measure)(Tweets.read(asked.data), asked)
 
 
 if __name__ == "__main__":
