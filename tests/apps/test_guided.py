@@ -20,7 +20,8 @@ from servers import Act, OpenAIServer
 from quantext_graph.apps.agent_tools.tools import Reader, ReleaseTools
 from quantext_graph.apps.chat.conversation import Conversation
 from quantext_graph.apps.chat.descriptions import words_for
-from quantext_graph.apps.chat.guided import build_guide
+from quantext_graph.apps.chat.guided import Guide, build_guide, conversation
+from quantext_graph.apps.chat.guided_questions import WORDS, Question
 from quantext_graph.apps.chat.session import Talk, conversations, hold
 from quantext_graph.models.chat_model import ChatModel, Outcome, chat_model
 from quantext_graph.models.llamacpp_server import ModelFileError, pull
@@ -265,6 +266,11 @@ def test_what_leads_on_in_the_drawing_is_a_node(guided: Guided) -> None:
     """A misspelt successor is drawn as a node of its own: it would do nothing."""
     graph = build_guide(guided.tools, guided.chat)
     assert set(graph.get_graph().nodes) == {START, END, *graph.builder.nodes}
+
+
+def test_every_question_of_the_table_has_words_and_no_words_are_left(guided: Guided) -> None:
+    nodes = conversation(Guide(guided.tools, guided.chat, {}))
+    assert {node.name for node in nodes if isinstance(node, Question)} == set(WORDS)
 
 
 def test_the_embedded_model_is_not_loaded_before_it_is_needed(

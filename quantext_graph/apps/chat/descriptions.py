@@ -19,10 +19,8 @@ class CategoryWords(BaseModel):
 
 
 class AttributeWords(BaseModel):
-    """What the model proposes where no categories are known."""
-
     description: str = Field(max_length=160)
-    categories: list[CategoryWords] = Field(min_length=2, max_length=5)
+    categories: list[CategoryWords]
 
 
 def propose(chat: ChatModel, attribute: dict[str, Any], texts: str) -> dict[str, Any] | None:
@@ -37,10 +35,8 @@ def propose(chat: ChatModel, attribute: dict[str, Any], texts: str) -> dict[str,
     """
     names = [category["name"] for category in attribute["categories"]]
     prompt, words = load("guide"), {"texts": texts, "attribute": attribute["name"]}
-    if names:
-        asked = prompt.say("known", categories=", ".join(names), **words)
-    else:
-        asked = prompt.say("unknown", **words)
+    words |= {"categories": ", ".join(names)} if names else {}
+    asked = prompt.say("known" if names else "unknown", **words)
     messages = [SystemMessage(prompt.say("system")), HumanMessage(asked)]
     reply = chat.structured(messages, words_for(len(names)), temperature=0.3, max_tokens=700)
     if not reply.values:
@@ -48,14 +44,17 @@ def propose(chat: ChatModel, attribute: dict[str, Any], texts: str) -> dict[str,
     described = [category.model_dump() for category in reply.value.categories]
     for name, category in zip(names, described, strict=False):
         category["name"] = name  # the files say how it is written
-    found = {"description": reply.value.description, "categories": described, "proposed": not names}
-    return {**attribute, **found}
+    return {
+        **attribute,
+        "description": reply.value.description,
+        "categories": described,
+        "proposed": not names,
+    }
 
 
 @cache
 def words_for(count: int) -> type[AttributeWords]:
     """What is asked for: as many categories as are known, or two to five."""
-    if not count:
-        return AttributeWords
-    categories: Any = (list[CategoryWords], Field(min_length=count, max_length=count))
+    number = Field(min_length=count or 2, max_length=count or 5)
+    categories: Any = (list[CategoryWords], number)
     return create_model("AttributeWords", __base__=AttributeWords, categories=categories)

@@ -1,41 +1,74 @@
-"""What the guided chat asks, in one table, and how an answer is read."""
+"""What the guided chat asks, and how an answer is read: against the files it speaks of and what was said.
+
+A reader gives what is kept in the state, or raises a line about what is wrong with the answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
-from langgraph.graph import END
 from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
 
-from quantext_graph.apps.chat.guided_answers import Files, GuidedState, budget, secret_of, spec_path
+from quantext_graph.apps.agent_tools.disclosure import Fields
+from quantext_graph.data.inspection import DatasetSummary, glance
+from quantext_graph.release.draft import SUFFIXES
 from quantext_graph.spec.errors import QuantextError
 
 T = TypeVar("T")
 
-BUDGET = (
-    "How many nats may the release tell about it? With 0.5 an attacker's chance of being right grows at most "
-    "1.6 times, with 1 by 2.7, with 3 by 20; a smaller budget hides more and bends the texts further. "
-    "`?` shows what each buys."
-)
-MENDED = "Mend the file or the spec, then press Enter."
+WORDS = {
+    "ask_data": "Which file do you want to release? (.csv, .tsv, .jsonl or .parquet)",
+    "ask_auxiliary": "Is there a public file of the same kind whose texts are labelled? It is needed for "
+    "several attributes. (path, or Enter for none)",
+    "ask_text": "Which column holds the texts?",
+    "ask_texts": "What are the texts, in a few words? For example: messages of patients.",
+    "ask_attributes": "Which attributes matter, secret or useful? Names separated by commas; what is no "
+    "column is labelled by the model.",
+    "ask_secret": "Which share must nobody learn? For example: {attributes[0][name]} = "
+    "{attributes[0][categories][0][name]}",
+    "ask_budget_nats": "How many nats may the release tell about it? With 0.5 an attacker's chance of being "
+    "right grows at most 1.6 times, with 1 by 2.7, with 3 by 20; a smaller budget hides more and bends the "
+    "texts further. `?` shows what each buys.",
+    "ask_spec": "Where shall the spec go?",
+    "ask_replace": "{spec} stands already. Replace it? [y/n]",
+    "ask_mended_draft": "Mend the file or the spec, then press Enter.",
+    "ask_mended": "Mend the file or the spec, then press Enter.",
+    "ask_preview": "Shall two records be rewritten to look at? Nothing is kept. [y/n]",
+    "ask_start": "Start the release? Its draw is spent, whatever comes of it. [y/n]",
+    "ask_again": "Go on with it? What is done is kept. [y/n]",
+    "ask_publish": "Publish it? y, n, or r to write the texts that missed their target again.",
+}
+"""The words of each question; they may hold fields of the state."""
+
+
+class GuidedState(TypedDict, total=False):
+    """What has been settled: paths, names and categories that the person confirmed, never a text."""
+
+    data: str
+    auxiliary: str
+    text: str
+    texts: str
+    attributes: list[Fields]
+    secret: dict[str, list[str]]
+    budget_nats: float
+    spec: str
+    workspace: str
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question and what follows from its answer. Its node is called `name`.
-
-    `words` may hold fields of the state; `default` is what Enter stands for. An answer among `turns` leads
-    to the node named there. Any other is kept in the state as `read` makes it, under the name without
-    `ask_`, and `next` follows; what `read` raises is told and the question put again.
-    """
+    """A node that asks. An answer among `turns` leads to the node named there. Any other is kept in the
+    state as `read` makes it, under the name without `ask_`, and `next` follows; `default` is Enter."""
 
     name: str
-    words: str
     next: str = ""
-    default: str | Callable[[GuidedState], str] = ""
     read: Callable[[str, GuidedState], Any] | None = None
+    default: str | Callable[[GuidedState], str] = ""
     turns: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -45,7 +78,7 @@ class Question:
 
     def __call__(self, state: GuidedState) -> Command[str]:
         default = self.default if isinstance(self.default, str) else self.default(state)
-        words = self.words.format_map(state) + (f" [{default}]" if default else "")
+        words = WORDS[self.name].format_map(state) + (f" [{default}]" if default else "")
         return put(words, lambda said: self._follow(said or default, state))
 
     def _follow(self, said: str, state: GuidedState) -> Command[str]:
@@ -70,76 +103,99 @@ def put(question: str, read: Callable[[str], T]) -> T:
             error = str(wrong)
 
 
-def questions(files: Files) -> tuple[Question, ...]:
-    """All that is asked, in order, but for the attributes, which are confirmed one by one (`confirm`)."""
-    return (
-        Question(
-            "ask_data",
-            "Which file do you want to release? (.csv, .tsv, .jsonl or .parquet)",
-            "ask_auxiliary",
-            read=files.readable,
-        ),
-        Question(
-            "ask_auxiliary",
-            "Is there a public file of the same kind whose texts are labelled? It is needed for several "
-            "attributes. (path, or Enter for none)",
-            "look",
-            read=lambda said, state: said and files.readable(said, state),
-        ),
-        Question(
-            "ask_text",
-            "Which column holds the texts?",
-            "ask_texts",
-            default=lambda state: files.look(state["data"]).text or "",
-            read=files.column,
-        ),
-        Question(
-            "ask_texts",
-            "What are the texts, in a few words? For example: messages of patients.",
-            "ask_attributes",
-            default="short texts",
-            read=lambda said, _: said,
-        ),
-        Question(
-            "ask_attributes",
-            "Which attributes matter, secret or useful? Names separated by commas; what is no column is "
-            "labelled by the model.",
-            "propose",
-            default=lambda state: ", ".join(files.known(state)),
-            read=files.attributes,
-        ),
-        Question(
-            "ask_secret",
-            "Which share must nobody learn? For example: {attributes[0][name]} = "
-            "{attributes[0][categories][0][name]}",
-            "ask_budget_nats",
-            read=secret_of,
-        ),
-        Question("ask_budget_nats", BUDGET, "ask_spec", "1", budget, {"?": "tradeoff"}),
-        Question("ask_spec", "Where shall the spec go?", "write", "spec.yaml", spec_path),
-        choice("ask_replace", "{spec} stands already. Replace it? [y/n]", y="replace", n="ask_spec"),
-        Question("ask_mended_draft", MENDED, "ask_spec"),
-        Question("ask_mended", MENDED, "check"),
-        choice(
-            "ask_preview",
-            "Shall two records be rewritten to look at? Nothing is kept. [y/n]",
-            y="preview",
-            n="ask_start",
-        ),
-        choice(
-            "ask_start", "Start the release? Its draw is spent, whatever comes of it. [y/n]", y="start", n=END
-        ),
-        choice("ask_again", "Go on with it? What is done is kept. [y/n]", y="go_on", n=END),
-        choice(
-            "ask_publish",
-            "Publish it? y, n, or r to write the texts that missed their target again.",
-            y="publish",
-            n="keep",
-            r="write_again",
-        ),
-    )
+@dataclass(frozen=True)
+class Files:
+    """The files a conversation is about; relative paths are taken from `folder`."""
+
+    folder: Path
+
+    def look(self, path: str) -> DatasetSummary:
+        return glance(self.folder / Path(path).expanduser())[0]
+
+    def readable(self, path: str, _: GuidedState) -> str:
+        self.look(path)
+        return path
+
+    def column(self, name: str, state: GuidedState) -> str:
+        names = [column.name for column in self.look(state["data"]).columns]
+        if name not in names:
+            raise QuantextError(f"no column is called {name!r}; there are: {', '.join(names)}")
+        return name
+
+    def categories(self, *paths: str) -> dict[str, list[str]]:
+        """The categories of each column of these files that could be an attribute."""
+        found: dict[str, set[str]] = {}
+        for path in filter(None, paths):
+            for column in self.look(path).categorical:
+                found.setdefault(column.name, set()).update(column.categories)
+        return {name: sorted(categories) for name, categories in found.items()}
+
+    def known(self, state: GuidedState) -> dict[str, list[str]]:
+        found = self.categories(state["data"], state["auxiliary"])
+        return {name: categories for name, categories in found.items() if name != state["text"]}
+
+    def attributes(self, said: str, state: GuidedState) -> list[Fields]:
+        """Those that are named, as they are proposed, with the categories that the files name."""
+        known, private = self.known(state), self.categories(state["data"])
+        names = list(known) if said == ", ".join(known) else parts(said, ",")  # a name may hold a comma
+        if not names:
+            raise QuantextError("name at least one attribute")
+        return [
+            {
+                "name": name,
+                "column": name if name in private else None,
+                "categories": [{"name": category} for category in known.get(name, ())],
+            }
+            for name in names
+        ]
 
 
-def choice(name: str, words: str, **turns: str) -> Question:
-    """A question whose answers are these letters."""
-    return Question(name, words, turns=turns)
+def parts(said: str, separator: str) -> list[str]:
+    return [part.strip() for part in said.split(separator) if part.strip()]
+
+
+def secret_of(said: str, state: GuidedState) -> dict[str, list[str]]:
+    """`Stance = FAVOR or AGAINST, Target = X` as a secret's `where`."""
+    known = {each["name"]: [one["name"] for one in each["categories"]] for each in state["attributes"]}
+    where: dict[str, list[str]] = {}
+    for clause in parts(said, ","):
+        name, _, values = (part.strip() for part in clause.partition("="))
+        where[name] = parts(values, " or ")
+        if not where[name] or not set(where[name]) <= set(known.get(name, ())):
+            names = "; ".join(f"{key} = {' or '.join(values)}" for key, values in known.items())
+            raise QuantextError(f"{clause!r} is no share of these attributes: {names}")
+    if not where:
+        raise QuantextError("name a share")
+    return where
+
+
+def budget(said: str, _: GuidedState) -> float:
+    with suppress(ValueError):
+        if 0 <= (nats := float(said)) <= 100:
+            return nats
+    raise QuantextError(f"{said!r} is no number between 0 and 100")
+
+
+def spec_path(said: str, _: GuidedState) -> str:
+    if not said.endswith(SUFFIXES):
+        raise QuantextError(f"{said}: a spec is called .yaml or .yml")
+    return said
+
+
+def changed(attribute: Fields, said: str) -> Fields:
+    """The attribute after `name: description` or `-name`; the same object where Enter says it is right."""
+    name, _, words = (part.strip() for part in said.partition(":"))
+    named = {category["name"]: category for category in attribute["categories"]}
+    if not said and len(named) > 1:
+        return attribute
+    if (dropped := said.removeprefix("-").strip()) != said and attribute.get("proposed") and dropped in named:
+        return {**attribute, "categories": [each for key, each in named.items() if key != dropped]}
+    if not words:
+        raise QuantextError("write `name: description`; an attribute needs two categories or more")
+    if name == attribute["name"]:
+        return {**attribute, "description": words}
+    own = bool(attribute.get("proposed")) or not named
+    if name not in named and not own:
+        raise QuantextError(f"no category is called {name!r}; there are: {', '.join(named)}")
+    named[name] = {**named.get(name, {}), "name": name, "description": words}
+    return {**attribute, "categories": list(named.values()), "proposed": own}
