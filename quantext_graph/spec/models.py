@@ -164,6 +164,33 @@ class Mechanism(_Model):
         return self
 
 
+Recipe = Literal["notes", "source", "none"]
+
+
+class Rewriting(_Model):
+    """How a text is made of a record and its target.
+
+    `recipe`: `notes` (neutral notes of the whole record, the same for every record, then a text from notes
+    and target), `source` (the paper's Alg. 1 line 17: the rewriter sees record, snippets and target) or
+    `none` (a record that has its target is published in its own words). `shortage` says where the other
+    texts come from by `none`: written by `notes`, or public texts of the target, without any model.
+    `openings` begins each text with a few words for its target: small models need them, capable ones
+    do not; `auto` is `always` for an embedded model.
+    """
+
+    recipe: Recipe = "notes"
+    shortage: Literal["notes", "public"] = "notes"
+    openings: Literal["auto", "always", "never"] = "auto"
+
+    @model_validator(mode="after")
+    def _check(self) -> Rewriting:
+        if self.shortage == "public" and self.recipe != "none":
+            raise ValueError(
+                f"`shortage: public` is for `recipe: none`; by `{self.recipe}` every text is written"
+            )
+        return self
+
+
 class Price(_Model):
     """What a million tokens cost, read and written, in any currency."""
 
@@ -265,6 +292,7 @@ class Spec(_Model):
     attributes: tuple[Attribute, ...] = Field(min_length=1)
     secrets: tuple[Secret, ...] = ()
     mechanism: Mechanism = Field(default_factory=lambda: Mechanism.model_validate({}))
+    rewriting: Rewriting = Rewriting()
     models: Models = Models()
     limits: Limits = Limits()
     output: Output = Output()
