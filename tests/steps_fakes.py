@@ -51,6 +51,7 @@ SPEC: dict[str, Any] = {
         {"name": "Mood", "categories": ["glad", "sad", "None"]},
         {"name": "Topic", "categories": [{"name": "tea", "description": "the drink {hot} at $2"}, "rain"]},
     ],
+    "rewriting": {"openings": "always"},
     "limits": {"candidates": 2},
 }
 
@@ -71,3 +72,23 @@ def auxiliary(copies: int) -> list[tuple[str, tuple[int | None, ...]]]:
         for i in range(copies)
         for combination, words in WORDS.items()
     ]
+
+
+def replies(**answers: str) -> Callable[[Sequence[BaseMessage]], str]:
+    """One reply for each kind of call; texts begin with the opening that is asked for."""
+
+    def answer(messages: Sequence[BaseMessage]) -> str:
+        system, last = str(messages[0].content), str(messages[-1].content)
+        if '"snippets"' in system:
+            return answers.get("snippets", '{"snippets": []}')
+        if '"openings"' in system:
+            return answers.get("openings", '{"openings": []}')
+        if system.startswith("You say one passage"):
+            return answers.get("notes", "It came as somebody had said before.")
+        if "say which category" in system:
+            return answers.get("labels", '{"Mood": "sad", "Topic": "rain"}')
+        _, _, opening = last.rpartition("go on from there: ")
+        begun = opening if "go on from there" in last else ""
+        return begun + answers.get("text", " and nobody in the valley had seen it coming.")
+
+    return answer

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
-from quantext_graph.steps.extract import extract
+from quantext_graph.steps.extract import Extraction, extract
 from quantext_graph.steps.rewrite import Draft, fallback, last_resort, rewrite
 from quantext_graph.steps.verify import verify
 
@@ -46,7 +46,7 @@ class RecordState(TypedDict, total=False):
     text: str
     labels: tuple[int, ...]
     target: tuple[int, ...]
-    snippets: tuple[str, ...]
+    kept: Extraction
     draft: Draft
     attempts: Annotated[list[Attempt], operator.add]
     usage: Annotated[list[tuple[str, Usage]], operator.add]
@@ -54,19 +54,19 @@ class RecordState(TypedDict, total=False):
 
 
 def _extract(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
-    found = extract(runtime.context, state["text"], state["labels"], state["target"])
-    return {"snippets": found.snippets, "usage": [("extract", found.usage)], "attempts": []}
+    found = extract(runtime.context, state["text"], state["target"])
+    return {"kept": found, "usage": [("extract", found.usage)], "attempts": []}
 
 
 def _rewrite(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     tried = state["attempts"]
     feedback = ", ".join(tried[-1].failures) if tried else ""
-    draft = rewrite(runtime.context, state["snippets"], state["target"], len(tried), feedback=feedback)
+    draft = rewrite(runtime.context, state["text"], state["kept"], state["target"], len(tried), feedback)
     return {"draft": draft, "usage": [("rewrite", draft.usage)]}
 
 
 def _fallback(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
-    draft = fallback(runtime.context, state["target"])
+    draft = fallback(runtime.context, state["kept"], state["target"])
     return {"draft": draft, "usage": [("fallback", draft.usage)]}
 
 

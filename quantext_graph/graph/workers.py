@@ -85,7 +85,7 @@ Unwritten = tuple[int, str, tuple[int, ...], tuple[int, ...]]
 """A record to be rewritten: its id, text, labels and target."""
 
 
-_KEPT = ["snippets", "attempts", "usage", "result"]
+_KEPT = ["kept", "attempts", "usage", "result"]
 """What of a record's state is looked at when its graph is through."""
 
 
@@ -128,7 +128,7 @@ def _writing(kit: Kit, record_graph: RecordGraph) -> Callable[[Unwritten], Writt
             for a in state["attempts"]
         )
         detail = RewriteDetail.model_construct(
-            snippets=state["snippets"], fallback=result.fallback, attempts=attempts
+            snippets=state["kept"].lines, fallback=result.fallback, attempts=attempts
         )
         return Rewrite(id_, result.text, result.on_target, detail), state["usage"]
 

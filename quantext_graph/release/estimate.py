@@ -9,6 +9,7 @@ from typing import Any
 from quantext_graph.core.targets import released_count
 from quantext_graph.prompts import load
 from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.steps.passages import is_small, passage_words
 from quantext_graph.steps.public_rows import ENOUGH, SMALLEST
 from quantext_graph.steps.wording import describe
 from quantext_graph.workspace.records import UsageRow
@@ -19,8 +20,10 @@ EMBEDDED_SECONDS = 4.0
 
 _CHARACTERS = 4.0  # of a token
 _SCORED = ("embedded", "ollama")  # providers that are asked one question for each attribute
-_DEMONSTRATIONS = 3
-_SNIPPETS = 40  # tokens of the reply to an extraction
+_DEMONSTRATIONS = 5
+_WORD = 6.0  # characters of a word, the blank with it
+_WITH_GAPS = 0.6  # share of the passages that are written again for their gaps
+_SNIPPETS = 60  # tokens of the reply to an extraction
 _LABEL = 12  # tokens of the reply that names one category
 
 
@@ -123,20 +126,24 @@ class _Steps:
     def of(cls, spec: Spec, characters: float, public: list[str]) -> _Steps:
         chat, verify = spec.models.chat, spec.models.verify or spec.models.chat
         text = characters / _CHARACTERS
-        shown = sum(map(len, public)) / len(public) / _CHARACTERS if public else text
         target = len(describe(spec, [0] * len(spec.attributes))) / _CHARACTERS
         head = {
-            name: len(load(name).sections["system"]) / _CHARACTERS for name in ("label", "extract", "rewrite")
+            name: sum(map(len, load(name).sections.values())) / _CHARACTERS
+            for name in ("label", "notes", "snippets", "rewrite", "source")
         }
         labelled = [a for a in spec.attributes if not a.by_column]
         asked = [a for a in labelled if a.labels != "classifier" or len(public) < ENOUGH]
         label = _judging(verify, len(asked), head["label"] + text, spec)
-        judge = _judging(verify, len(spec.attributes), head["label"] + shown, spec)
-        extract = _work(chat, 1, head["extract"] + target + text, _SNIPPETS)
-        demonstrations = _DEMONSTRATIONS * 2 * shown
-        rewrite = _work(
-            chat, 1, head["rewrite"] + target + demonstrations, spec.limits.candidates * 1.2 * shown
-        )
+        judge = _judging(verify, len(spec.attributes), head["label"] + text, spec)
+        if spec.rewriting.recipe == "source":
+            extract = _work(chat, 1, head["snippets"] + target + text, _SNIPPETS)
+            rewrite = _work(chat, 1, head["source"] + target + text, spec.limits.candidates * text)
+        else:
+            size = passage_words(is_small(chat.model))
+            parts = max(1.0, text * _CHARACTERS / _WORD / size)
+            extract = _work(chat, parts, head["notes"] + text / parts, text / parts)
+            shown = head["rewrite"] + target + _DEMONSTRATIONS * 2 * min(size, 60) + 2 * text
+            rewrite = _work(chat, max(1.0, _WITH_GAPS * parts), shown, 1.1 * text / parts)
         last = judge if len(public) < SMALLEST else Work()
         picked = Work() if len(public) >= ENOUGH else judge
         return cls(label, extract + last, picked, judge, rewrite)
@@ -152,7 +159,7 @@ def _judging(model: ModelSpec, attributes: int, prompt: float, spec: Spec) -> Wo
     return _work(model, 1, prompt + categories * attributes, _LABEL * attributes)
 
 
-def _work(model: ModelSpec, calls: int, read: float, written: float) -> Work:
+def _work(model: ModelSpec, calls: float, read: float, written: float) -> Work:
     """`calls` of one model with so many tokens each."""
     return Work(calls, calls * read, calls * written, _cost(model, calls * read, calls * written))
 

@@ -19,8 +19,10 @@ from quantext_graph.spec.models import Attribute, Spec
 from quantext_graph.steps.classifier import Features, TextClassifier
 from quantext_graph.steps.examples import Combination, Examples
 from quantext_graph.steps.openings import Openings
+from quantext_graph.steps.passages import is_small, passage_words
 from quantext_graph.steps.public_rows import ENOUGH, SMALLEST
 from quantext_graph.steps.questions import Questions
+from quantext_graph.steps.telling import TellingWords
 
 _TELLING = 0.03
 """Mutual information (nats) from which on an attribute is worth naming in a question about another;
@@ -36,7 +38,9 @@ class Kit:
 
     `labeller` labels records (all auxiliary rows); `picker` judges drafts (part of the rows, words);
     `evaluator` judges the release and takes no part in picking (the other rows, characters). Without
-    `ENOUGH` rows the LLM labels and picks alone, and all rows train the evaluator.
+    `ENOUGH` rows the LLM labels and picks alone, and all rows train the evaluator. `telling` are the words
+    that notes must not hold; `small` says that the writer is a small model, which needs short passages and
+    openings.
     """
 
     spec: Spec
@@ -51,6 +55,18 @@ class Kit:
     picker: TextClassifier | None
     evaluator: TextClassifier | None
     evaluator_accuracy: tuple[float, ...] | None
+    telling: TellingWords
+    small: bool
+
+    @property
+    def passage_words(self) -> int:
+        return passage_words(self.small)
+
+    def room(self, instruction: str, output: int) -> int | None:
+        """Tokens of a text that fit beside an instruction and a reply; None where the window is unknown."""
+        if self.chat.context is None:
+            return None
+        return max(64, int(0.85 * self.chat.context) - self.chat.count_tokens(instruction) - output)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> CoreSchema:
@@ -87,6 +103,8 @@ def prepare(
     tree = _tree(spec, codes)
     questions = Questions(spec, verify, examples, _contexts(spec, codes, tree))
     opener = picker or (_learn(spec, texts, codes, "words", embedding) if len(rows) >= SMALLEST else None)
+    small = is_small(chat.name)
+    opened = spec.rewriting.openings == "always" or (spec.rewriting.openings == "auto" and small)
     return Kit(
         spec,
         chat,
@@ -94,12 +112,14 @@ def prepare(
         tuple(_mode(attribute, labeller is not None) for attribute in spec.attributes),
         tree.order,
         examples,
-        Openings(spec, chat, examples, opener, cache),
+        Openings(spec, chat, examples, opener, cache, opened),
         questions,
         labeller,
         picker,
         evaluator,
         accuracy,
+        TellingWords.of(spec, texts, codes),
+        small,
     )
 
 

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
 from quantext_graph.steps.classifier import TextClassifier
-from quantext_graph.steps.texts import folded, shortest
+from quantext_graph.steps.passages import passages
+from quantext_graph.steps.telling import GAP
+from quantext_graph.steps.texts import shortest, words
 
 Combination = tuple[int, ...]
 
 _LONG = 60
 """Words of a demonstration: longer ones cost more to read than they teach, where shorter ones exist."""
 
-_CLAUSE = re.compile(r"[^,.;:!?\n()\"“”]+")
+_GAPS = 4
+"""Gaps of a passage that shows how they are filled: one with more tells too little."""
+
 _MARKS = re.compile(r"https?://\S+|^(?:RT\s+)?(?:[@.]\S+\s+)+|^RT\b\s*|#SemST\b", re.IGNORECASE)
 
 
@@ -78,6 +83,21 @@ class Examples:
             self._shown[target, count] = shown
         return shown
 
+    def gapped(
+        self, target: Combination, neutral: Callable[[str], str], size: int, count: int = 5
+    ) -> list[tuple[str, str]]:
+        """Up to `count` passages of public texts of the combination, each with gaps and whole: what shows a
+        model how gaps are filled for this target. One of a text at most."""
+        shown = self._gapped.get((target, size))
+        if shown is None:
+            pairs = (_gapped(self.texts[i], neutral, size) for i in self.rows(target))
+            shown = self._gapped[target, size] = list(islice((pair for pair in pairs if pair), count))
+        return shown
+
+    @cached_property
+    def _gapped(self) -> dict[tuple[Combination, int], list[tuple[str, str]]]:
+        return {}
+
     @cached_property
     def _shown(self) -> dict[tuple[Combination, int], list[str]]:
         """Kept, since every record asks: the search grows with the auxiliary set."""
@@ -95,14 +115,9 @@ class Examples:
         return short[:count]
 
     @cached_property
-    def words(self) -> int:
+    def usual_words(self) -> int:
         """Median length of the texts in words, 0 without any."""
         return int(np.median([len(text.split()) for text in self.texts])) if self.texts else 0
-
-    @cached_property
-    def single_line(self) -> bool:
-        """Whether a text of this collection is one line."""
-        return bool(self.texts) and sum("\n" in text for text in self.texts) < 0.05 * len(self.texts)
 
 
 def plain(text: str) -> str:
@@ -110,10 +125,15 @@ def plain(text: str) -> str:
     return _MARKS.sub("", text.strip()).strip()
 
 
-def notes(text: str, count: int = 2) -> list[str]:
-    """Phrases of a public text, as snippets of a record would be: what a demonstration is made from."""
-    clauses = [clause for clause in (folded(c) for c in _CLAUSE.findall(text)) if len(clause.split()) >= 3]
-    return [" ".join(clause.split()[-5:]) for clause in clauses[-count:]]
+def _gapped(text: str, neutral: Callable[[str], str], size: int) -> tuple[str, str] | None:
+    """The first passage of `text` in which some words tell its categories and most do not."""
+    for passage in passages(text, min(size, _LONG)):
+        said = _MARKS.sub("", passage.text).strip()
+        note = neutral(said)
+        gaps, left = note.count(GAP), len(words(note.replace(GAP, "")))
+        if 1 <= gaps <= _GAPS and left >= 3 and len(words(said)) >= 6:
+            return note, said
+    return None
 
 
 def _distance(first: Combination, second: Combination) -> int:

@@ -29,17 +29,18 @@ from quantext_graph.prompts import load
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.classifier import TextClassifier
 from quantext_graph.steps.examples import Combination, Examples
+from quantext_graph.steps.passages import spoken
 from quantext_graph.steps.texts import is_essay, is_refusal, words
 from quantext_graph.steps.wording import describe, opinion_lines
 
 BANK = 20
 _ENOUGH = 5
-_FEWEST_WORDS, _MOST_WORDS = 3, 14
+_FEWEST_WORDS, _MOST_WORDS = 3, 8
 _ROWS = 80
 _LIKELY = 0.4
 """Probability, on average over the attributes, that a beginning of an opening must reach."""
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Beginnings(BaseModel):
@@ -57,29 +58,34 @@ class Openings:
     examples: Examples
     classifier: TextClassifier | None
     cache: Path | None = None
-    _decks: dict[Combination, list[str]] = field(default_factory=dict, repr=False)
+    wanted: bool = True
+    _decks: dict[tuple[Combination, str], list[str]] = field(default_factory=dict, repr=False)
     _banks: dict[Combination, tuple[str, ...]] = field(default_factory=dict, repr=False)
     _locks: dict[Combination, threading.Lock] = field(default_factory=dict, repr=False)
     _guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def draw(self, target: Combination) -> tuple[str, Usage]:
-        """An opening for the target, at random and without repeats until the bank is used up; ""
-        where none could be made."""
+    def draw(self, target: Combination, speaker: str = "") -> tuple[str, Usage]:
+        """An opening for the target, at random and without repeats until the bank is used up; "" where
+        none could be made or the spec wants none. In a dialogue those of `speaker` ("Doctor: ") are drawn,
+        without it."""
+        if not self.wanted:
+            return "", Usage()
         with self._guard:
             lock = self._locks.setdefault(target, threading.Lock())
         usage = Usage()
         with lock:
             if target not in self._banks:
                 self._banks[target], usage = self._bank(target)
-            deck = self._decks.setdefault(target, [])
+            deck = self._decks.setdefault((target, speaker), [])
             if not deck:
-                deck.extend(self._banks[target])
+                said = (spoken(opening) for opening in self._banks[target])
+                deck.extend(opening for who, opening in said if who.strip() == speaker.strip())
                 random.shuffle(deck)
             return (deck.pop() if deck else ""), usage
 
     def bank(self, target: Combination) -> tuple[str, ...]:
-        """The openings made for the target so far."""
-        return self._banks.get(target, ())
+        """The openings made for the target so far, without speakers."""
+        return tuple(opening for _, opening in map(spoken, self._banks.get(target, ())))
 
     def _bank(self, target: Combination) -> tuple[tuple[str, ...], Usage]:
         place = self.cache / f"{self._key(target)}.json" if self.cache else None

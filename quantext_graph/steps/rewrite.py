@@ -1,45 +1,39 @@
-"""Alg. 1 lines 17-18: a new text from snippets and target. The source text is never shown.
+"""Alg. 1 lines 17-18: a new text to a target, by the spec's recipe.
 
-The model is given the target in words, public texts of the same combination as turns of a
-conversation, the snippets, and an opening that already states the target: it goes on from there.
+By notes the source is never shown. The model is given the target in words, public passages of the same
+combination as turns of a conversation (with gaps, then whole), and the notes passage by passage: it fills
+the gaps with what fits the target, and the rest of the record's matter stays. The first passage begins
+with an opening that already states the target, where the spec's model needs one. By `source` the model is
+given the record itself, its snippets and the target, as in the paper.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel, field_validator
 
 from quantext_graph.models.chat_model import Outcome, Usage
 from quantext_graph.prompts import load, marked
 from quantext_graph.steps.context import Kit
-from quantext_graph.steps.examples import Combination, notes
-from quantext_graph.steps.texts import folded
+from quantext_graph.steps.examples import Combination
+from quantext_graph.steps.extract import Extraction
+from quantext_graph.steps.notes import Note
+from quantext_graph.steps.passages import Passage, joined
+from quantext_graph.steps.telling import GAP
+from quantext_graph.steps.texts import Written, folded, is_essay, is_refusal, windows
 from quantext_graph.steps.verify import rank
 from quantext_graph.steps.wording import chosen, describe, opinion_lines, opinions
 
-_TEMPERATURE, _MIN_P = 0.8, 0.06
+_TEMPERATURE, _WARMER, _MIN_P = 0.6, 0.1, 0.08
 _USUAL_WORDS = 40
 _TOKENS_A_WORD = 2.2
 
-
-class Written(BaseModel):
-    """A text that a model wrote."""
-
-    text: str
-
-    @field_validator("text")
-    @classmethod
-    def _plain(cls, text: str) -> str:
-        """Without quotation marks around it; raises where nothing is left."""
-        text = text.strip()
-        if len(text) > 1 and text[0] in '"“' and text[-1] in '"”':
-            text = text[1:-1].strip()
-        if not text:
-            raise ValueError("the text is empty")
-        return text
+_REMEMBERED = 300
+"""Words of earlier passages that a model sees at most; half of them are forgotten then, so that a server
+which keeps what it has read seldom reads them again."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +48,26 @@ class Draft:
 
 
 def rewrite(
-    kit: Kit, snippets: Sequence[str], target: Sequence[int], attempt: int = 0, feedback: str = ""
+    kit: Kit, text: str, kept: Extraction, target: Sequence[int], attempt: int = 0, feedback: str = ""
 ) -> Draft:
-    """Write `limits.candidates` texts in one request and keep the best.
+    """A new text of the record `text`, of which `kept` was extracted; by notes `text` is not looked at.
 
-    Each attempt draws another opening. `feedback` names what an earlier attempt missed.
+    `limits.candidates` texts of the passage that states the target are written in one request and the best
+    is kept. Each attempt is warmer and draws another opening. `feedback` names what an earlier one missed.
     """
-    return _write(kit, snippets, tuple(target), attempt, feedback)
+    warmth = _TEMPERATURE + _WARMER * min(attempt, 3)
+    if kit.spec.rewriting.recipe == "source":
+        return _from_source(kit, text, kept.snippets, tuple(target), warmth, feedback)
+    return _Writer(kit, tuple(target), warmth, feedback).write([(n.text, n.passage) for n in kept.notes])
 
 
-def fallback(kit: Kit, target: Sequence[int]) -> Draft:
-    """A text from the target alone."""
-    return _write(kit, (), tuple(target), 0, "")
+def fallback(kit: Kit, kept: Extraction, target: Sequence[int]) -> Draft:
+    """A text from less of the record: its notes with more gaps, or its snippets alone."""
+    notes: Sequence[Note] = kept.notes
+    given = [(note.strict, note.passage) for note in notes]
+    if kept.snippets:
+        given = [(kit.telling.neutral("; ".join(kept.snippets), strict=True), Passage(""))]
+    return _Writer(kit, tuple(target), _TEMPERATURE, "").write(given)
 
 
 def last_resort(kit: Kit, target: Sequence[int]) -> str:
@@ -76,55 +78,141 @@ def last_resort(kit: Kit, target: Sequence[int]) -> str:
     return describe(kit.spec, target)
 
 
-def _write(kit: Kit, snippets: Sequence[str], target: Combination, attempt: int, feedback: str) -> Draft:
-    opening, usage = kit.openings.draw(target)
-    length = _length(kit, target)
-    reply = kit.chat.write(
-        _messages(kit, snippets, target, length, feedback),
-        Written,
-        opening=opening,
-        temperature=_TEMPERATURE + 0.1 * min(attempt, 2),
-        min_p=_MIN_P,
-        max_tokens=int(_TOKENS_A_WORD * length) + 40,
-        stop=("\n",) if kit.examples.single_line else ("<notes>", "</notes>"),
-        n=kit.spec.limits.candidates,
-    )
-    usage += reply.usage
-    if reply.outcome is not Outcome.OK:
-        return Draft("", reply.outcome, reply.reason, 0, usage)
-    texts = [value.text for value in reply.values]
-    best, cost = rank(kit, texts, target)
-    return Draft(best, Outcome.OK, "", len(texts), usage + cost)
+@dataclass
+class _Writer:
+    """Writes one text, passage by passage; what was written stays in the conversation."""
+
+    kit: Kit
+    target: Combination
+    warmth: float
+    feedback: str
+    _usage: Usage = field(default_factory=Usage)
+    _said: list[tuple[str, str]] = field(default_factory=list)
+    _candidates: int = 0
+
+    def write(self, notes: Sequence[tuple[str, Passage]]) -> Draft:
+        given = [(note, form) for note, form in notes if _words(note)] or [("", Passage(""))]
+        head = _head(self.kit, self.target, self.feedback)
+        texts: list[str] = []
+        for number, (note, form) in enumerate(given):
+            if number and GAP not in note:
+                text = note
+            else:
+                text, outcome, reason = self._passage(head, note, form, first=not number)
+                if not number and outcome is not Outcome.OK:
+                    return Draft("", outcome, reason, 0, self._usage)
+            self._remember(note, text)
+            texts.append(text)
+        whole = joined([form for _, form in given], texts)
+        return Draft(whole, Outcome.OK, "", self._candidates, self._usage)
+
+    def _passage(
+        self, head: Sequence[BaseMessage], note: str, form: Passage, *, first: bool
+    ) -> tuple[str, Outcome, str]:
+        """The passage that `note` tells of; its note without the gaps where no reply can be used."""
+        opening = self._opening(form.head) if first else ""
+        length = len(note.split()) or self.kit.examples.usual_words or _USUAL_WORDS
+        reply = self.kit.chat.write(
+            [*head, *self._earlier(), HumanMessage(_notes(note, length))],
+            Written,
+            opening=opening,
+            temperature=self.warmth,
+            min_p=_MIN_P,
+            max_tokens=int(_TOKENS_A_WORD * (length + len(opening.split()) + 2 * note.count(GAP))) + 16,
+            stop=("\n",),
+            n=self.kit.spec.limits.candidates if first else 1,
+        )
+        self._usage += reply.usage
+        texts = [_without_gaps(value.text) for value in reply.values]
+        fit = [text for text in texts if text and not (is_refusal(text) or is_essay(text))]
+        if not fit:
+            unfit = Outcome.REFUSED if reply.outcome is Outcome.OK else reply.outcome
+            return _without_gaps(note), unfit, reply.reason or "the reply is no text of a person"
+        if not first:
+            return fit[0], Outcome.OK, ""
+        self._candidates = len(texts)
+        best, cost = rank(self.kit, fit, self.target, note)
+        self._usage += cost
+        return best, Outcome.OK, ""
+
+    def _opening(self, head: str) -> str:
+        opening, usage = self.kit.openings.draw(self.target, head)
+        self._usage += usage
+        return opening
+
+    def _earlier(self) -> list[BaseMessage]:
+        turns: list[BaseMessage] = []
+        for note, text in self._said:
+            turns += [HumanMessage(_notes(note, 0)), AIMessage(text)]
+        return turns
+
+    def _remember(self, note: str, text: str) -> None:
+        self._said.append((note, text))
+        if sum(len(text.split()) for _, text in self._said) > _REMEMBERED:
+            del self._said[: len(self._said) // 2 + 1]
 
 
-def _messages(
-    kit: Kit, snippets: Sequence[str], target: Combination, length: int, feedback: str
-) -> list[BaseMessage]:
-    prompt = load("rewrite")
-    known = ", ".join(a.name for a, _ in chosen(kit.spec, target) if a.name in feedback.split(", "))
-    system = prompt.say(
+def _head(kit: Kit, target: Combination, feedback: str) -> list[BaseMessage]:
+    """What is the same for all passages of all texts of a target."""
+    messages: list[BaseMessage] = [SystemMessage(_system(kit, "rewrite", target, feedback))]
+    for note, text in kit.examples.gapped(target, kit.telling.neutral, kit.passage_words):
+        messages += [HumanMessage(_notes(note, 0)), AIMessage(text)]
+    return messages
+
+
+def _system(kit: Kit, prompt: str, target: Combination, feedback: str, **more: str) -> str:
+    missed = [] if kit.small else feedback.split(", ")  # mended 0 of 9 by a small model
+    known = ", ".join(a.name for a, _ in chosen(kit.spec, target) if a.name in missed)
+    words = load(prompt)
+    said: str = words.say(
         "system",
         target=describe(kit.spec, target),
         opinions=opinion_lines(kit.spec, target),
-        words=str(length),
-        feedback="\n" + prompt.say("feedback", failures=known) if known else "",
+        feedback="\n" + words.say("feedback", failures=known) if known else "",
+        **more,
     )
-    messages: list[BaseMessage] = [SystemMessage(system)]
-    for text in kit.examples.demonstrations(target):
-        messages += [
-            HumanMessage(_notes(notes(text))),
-            AIMessage(folded(text) if kit.examples.single_line else text),
-        ]
-    return [*messages, HumanMessage(_notes(snippets))]
-
-
-def _notes(snippets: Sequence[str]) -> str:
-    said: str = marked("\n".join(snippets) or load("rewrite").say("empty"), "notes")
     return said
 
 
-def _length(kit: Kit, target: Combination) -> int:
-    """Words of a new text: as the demonstrations have, which are short where the set is long."""
-    shown = [len(text.split()) for text in kit.examples.demonstrations(target)]
-    usual = max(shown, default=0) or kit.examples.words or _USUAL_WORDS
-    return min(max(usual, 12), 120)
+def _notes(note: str, length: int) -> str:
+    said: str = marked(note or load("rewrite").say("empty", words=str(length)), "notes")
+    return said
+
+
+def _words(note: str) -> bool:
+    return bool(re.search(r"\w", note.replace(GAP, "")))
+
+
+def _without_gaps(text: str) -> str:
+    return folded(re.sub(r"_{3,}", " ", text)).replace(" ,", ",").replace(" .", ".")
+
+
+def _from_source(
+    kit: Kit, text: str, snippets: Sequence[str], target: Combination, warmth: float, feedback: str
+) -> Draft:
+    """REWRITE(x, s, a) of the paper; a text that is longer than the window part by part."""
+    usage, written = Usage(), []
+    whole = _system(kit, "source", target, feedback, words="100")
+    room = kit.room(whole, 0)
+    parts = [text] if room is None else list(windows(text, room // 2, kit.chat.count_tokens))
+    for part in parts:
+        length = len(part.split())
+        reply = kit.chat.write(
+            [
+                SystemMessage(_system(kit, "source", target, feedback, words=str(length))),
+                HumanMessage(f"{marked(part)}\n\n{marked(chr(10).join(snippets), 'notes')}"),
+            ],
+            Written,
+            temperature=warmth,
+            min_p=_MIN_P,
+            max_tokens=int(_TOKENS_A_WORD * length) + 60,
+            stop=("<text>", "</text>", "<notes>"),
+            n=kit.spec.limits.candidates,
+        )
+        usage += reply.usage
+        if reply.outcome is not Outcome.OK:
+            return Draft("", reply.outcome, reply.reason, 0, usage)
+        best, cost = rank(kit, [value.text for value in reply.values], target, part)
+        usage += cost
+        written.append(best)
+    return Draft("\n".join(written), Outcome.OK, "", kit.spec.limits.candidates, usage)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-RUN = 6
-"""Words in a row that two texts may not share (REWRITING's hard filter)."""
+from pydantic import BaseModel, field_validator
 
-OVERLAP = 0.5
+COPIED = 9
+"""Words in a row that a new text may not share with its record or with one public text: eight may be."""
+
+OVERLAP = 0.8
 """Jaccard index of their words from which on a text counts as a copy of another."""
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+WORD = re.compile(r"\w+(?:['’]\w+)*")
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry,? but i|i am sorry,? but i|as an ai\b|as a language model"
     r"|i (?:can(?:no|'|’)?t|am unable to|am not able to) "
@@ -32,23 +34,48 @@ _ESSAY = re.compile(
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case, without punctuation."""
-    return [word.casefold() for word in _WORD.findall(text)]
+    return [word.casefold() for word in WORD.findall(text)]
 
 
-def runs(text: str, length: int = RUN) -> set[tuple[str, ...]]:
-    """All runs of `length` words."""
-    found = words(text)
-    return {tuple(found[i : i + length]) for i in range(len(found) - length + 1)}
+def shared_run(text: str, other: str, length: int = COPIED) -> int | None:
+    """Where in `text` (which word) the first run of `length` words begins that stands in `other` too."""
+    found, known = words(text), words(other)
+    there = {tuple(known[i : i + length]) for i in range(len(known) - length + 1)}
+    starts = range(len(found) - length + 1)
+    return next((i for i in starts if tuple(found[i : i + length]) in there), None)
+
+
+def shares_run(text: str, other: str, length: int = COPIED) -> bool:
+    """Whether some `length` words in a row stand in both."""
+    return shared_run(text, other, length) is not None
 
 
 def is_copy(text: str, other: str) -> bool:
-    """Whether the two share a run of six words or half of their words, or are the same few words."""
+    """Whether a line of `text` shares a run of nine words with `other`, or the two share most of their words,
+    or are the same few words."""
     first, second = set(words(text)), set(words(other))
     if not first or not second:
         return text.strip() == other.strip()
     if len(first & second) > OVERLAP * len(first | second):
         return True
-    return not runs(text).isdisjoint(runs(other))
+    return any(shares_run(line, other) for line in text.split("\n"))
+
+
+class Written(BaseModel):
+    """A text that a model wrote."""
+
+    text: str
+
+    @field_validator("text")
+    @classmethod
+    def _plain(cls, text: str) -> str:
+        """Without quotation marks around it; raises where nothing is left."""
+        text = text.strip()
+        if len(text) > 1 and text[0] in '"“' and text[-1] in '"”':
+            text = text[1:-1].strip()
+        if not text:
+            raise ValueError("the text is empty")
+        return text
 
 
 def is_refusal(text: str) -> bool:

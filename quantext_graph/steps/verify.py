@@ -15,10 +15,13 @@ import numpy as np
 from quantext_graph.models.chat_model import Outcome, Usage
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.questions import SURE, Scores
-from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, words
+from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, shares_run, words
 
 _HOPELESS = float(np.log(0.05))
 """Log-probability below which the picker's word on an attribute is final."""
+
+_TOLD = 3.0
+"""What a candidate that tells all of its note has ahead (nats) of one that tells nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -66,23 +69,31 @@ def judge(kit: Kit, text: str, target: Sequence[int]) -> Verdict:
     return _verdict(kit, {**prior, **answer.scores}, target, answer.usage)
 
 
-def rank(kit: Kit, texts: Sequence[str], target: Sequence[int]) -> tuple[str, Usage]:
-    """The best of several candidates: by the picker, else by the LLM, asked until one is on target."""
+def rank(kit: Kit, texts: Sequence[str], target: Sequence[int], note: str = "") -> tuple[str, Usage]:
+    """The best of several candidates: by the picker and by how much of `note` it tells, else by the LLM,
+    asked until one is on target."""
     fit = [text for text in texts if not _faults(kit, text, tuple(target), "")] or list(texts)
     if len(fit) == 1:
         return fit[0], Usage()
+    told = [_TOLD * _kept(note, text) for text in fit]
     if kit.picker is not None:
         scores = [_joint(scores, target) for scores in picked(kit, fit)]
-        return fit[int(np.argmax(scores))], Usage()
+        return fit[int(np.argmax(np.add(scores, told)))], Usage()
     best, best_score, usage = fit[0], float("-inf"), Usage()
-    for text in fit:
+    for text, more in zip(fit, told, strict=True):
         verdict = judge(kit, text, target)
         usage += verdict.usage
-        if verdict.score > best_score:
-            best, best_score = text, verdict.score
+        if verdict.score + more > best_score:
+            best, best_score = text, verdict.score + more
         if verdict.on_target:
             break
     return best, usage
+
+
+def _kept(note: str, text: str) -> float:
+    """Share of a note's words that a text tells, of those longer than three letters."""
+    wanted = {word for word in words(note) if len(word) > 3}
+    return len(wanted & set(words(text))) / len(wanted) if wanted else 1.0
 
 
 def picked(kit: Kit, texts: Sequence[str]) -> list[dict[int, Scores]]:
@@ -120,16 +131,10 @@ def _faults(kit: Kit, text: str, target: tuple[int, ...], source: str) -> tuple[
     faults = [name for name, found in (("refusal", is_refusal(text)), ("essay", is_essay(text))) if found]
     if source and is_copy(text, source):
         faults.append("copy")
-    own = _without_opening(kit, text, target)
-    if any(is_copy(own, shown) for shown in kit.examples.demonstrations(target)):
+    shown = (text for _, text in kit.examples.gapped(target, kit.telling.neutral, kit.passage_words))
+    if any(shares_run(text, other) for other in (*shown, *kit.openings.bank(target))):
         faults.append("example")
     return tuple(faults)
-
-
-def _without_opening(kit: Kit, text: str, target: tuple[int, ...]) -> str:
-    """The part that the model wrote: an opening may come from a public text."""
-    begun = [opening for opening in kit.openings.bank(target) if text.startswith(opening)]
-    return text[len(max(begun, key=len)) :] if begun else text
 
 
 def _joint(scores: Mapping[int, Scores], target: Sequence[int]) -> float:

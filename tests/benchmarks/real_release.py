@@ -59,8 +59,15 @@ def main() -> None:
             for codes in (pair.labels, pair.target, said)
         )
         print(f"\n#{pair.id} [{labels}] -> [{target}] verified={pair.verified} judged=[{judged}]")
-        print("  before:", " ".join(pair.text.split())[:400])
-        print("  snippets:", pair.snippets, "attempts:", len(pair.attempts), "fallback:", pair.fallback)
+        print("  before:", " ".join(pair.text.split()))
+        print(
+            "  kept:",
+            pair.detail.snippets,
+            "attempts:",
+            len(pair.detail.attempts),
+            "fallback:",
+            pair.detail.fallback,
+        )
         print("  after: ", " ".join(pair.released.split()))
 
 

@@ -15,8 +15,20 @@ from quantext_graph.steps.context import Kit
 from quantext_graph.steps.extract import extract
 from quantext_graph.steps.label import label
 from quantext_graph.steps.questions import choice_schema, label_instruction
+from quantext_graph.steps.snippets import pick_snippets
 
-PROMPTS = ("chat", "extract", "guide", "label", "openings", "rewrite", "score", "vary")
+PROMPTS = (
+    "chat",
+    "guide",
+    "label",
+    "notes",
+    "openings",
+    "rewrite",
+    "score",
+    "snippets",
+    "source",
+    "vary",
+)
 
 
 def test_every_prompt_file_says_what_goes_in_and_what_comes_out() -> None:
@@ -30,13 +42,13 @@ def test_every_prompt_file_says_what_goes_in_and_what_comes_out() -> None:
 
 
 def test_words_of_the_spec_are_put_in_once_and_not_read_again() -> None:
-    said = load("extract").say("system", target="{braces} $target ${other} %s")
+    said = load("snippets").say("system", target="{braces} $target ${other} %s")
     assert said.endswith("{braces} $target ${other} %s")
 
 
 def test_a_missing_word_is_an_error() -> None:
     with pytest.raises(KeyError):
-        load("extract").say("system")
+        load("snippets").say("system")
 
 
 @settings(deadline=None)
@@ -60,8 +72,9 @@ def test_record_text_stands_in_the_last_message_only_and_never_in_the_instructio
     script = Script(lambda messages: '{"snippets": []}' if "snippets" in str(messages) else "{}")
     kit = make_kit(script)
     label(kit, hostile)
-    extract(kit, hostile, (0, 0), (1, 1))
-    assert len(script.asked) >= 2
+    extract(kit, hostile, (1, 1))
+    pick_snippets(kit, hostile, (1, 1))
+    assert len(script.asked) >= 3
     for call in script.asked:
         assert isinstance(call[0], SystemMessage)
         assert "ZQX9" not in str(call[0].content)

@@ -1,43 +1,24 @@
 """The steps under a model that answers well, badly or not at all."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from langchain_core.messages import BaseMessage
-from steps_fakes import SPEC, Script, auxiliary
+from steps_fakes import SPEC, Script, auxiliary, replies
 from threads import at_once
 
 from quantext_graph.models.chat_model import Outcome
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.examples import Examples
-from quantext_graph.steps.extract import extract, verbatim
+from quantext_graph.steps.extract import Extraction
 from quantext_graph.steps.label import label
-from quantext_graph.steps.rewrite import fallback, last_resort, rewrite
+from quantext_graph.steps.rewrite import rewrite
 from quantext_graph.steps.verify import evaluate, verify
 
 MakeKit = Callable[..., Kit]
-
-
-def replies(**answers: str) -> Callable[[Sequence[BaseMessage]], str]:
-    """One reply for each kind of call; texts begin with the opening that is asked for."""
-
-    def answer(messages: Sequence[BaseMessage]) -> str:
-        system, last = str(messages[0].content), str(messages[-1].content)
-        if '"snippets"' in system:
-            return answers.get("snippets", '{"snippets": []}')
-        if '"openings"' in system:
-            return answers.get("openings", '{"openings": []}')
-        if "say which category" in system:
-            return answers.get("labels", '{"Mood": "sad", "Topic": "rain"}')
-        _, _, opening = last.rpartition("go on from there: ")
-        begun = opening if "go on from there" in last else ""
-        return begun + answers.get("text", " and nobody in the valley had seen it coming.")
-
-    return answer
 
 
 # label
@@ -94,107 +75,7 @@ def test_one_attribute_and_five(make_kit: MakeKit) -> None:
         reply = json.dumps({f"no._{i}": "None" for i in range(m)})
         kit = make_kit(Script(replies(labels=reply)), spec=spec)
         assert label(kit, "x").codes == (0,) * m
-        assert rewrite(kit, (), (1,) * m).text
-
-
-# extract
-
-
-@pytest.mark.parametrize(
-    ("snippet", "found"),
-    [
-        ("two old DOGS", "two old dogs"),
-        ('"two old\tdogs."', "two old dogs"),
-        ("two young dogs", ""),
-        ("", ""),
-        ("jo_smith", ""),
-        ("@jo_smith said", ""),
-        ("0161 496 0000", ""),
-        ("of the farm that I had bought", "of the farm that I"),
-    ],
-)
-def test_a_snippet_stands_in_the_text_word_for_word_or_is_dropped(snippet: str, found: str) -> None:
-    text = "My two  old\ndogs, @jo_smith said, guard the farm of the farm that I had bought: 0161 496 0000"
-    assert verbatim(snippet, text) == found
-
-
-def test_what_the_model_invents_never_becomes_a_snippet(make_kit: MakeKit) -> None:
-    script = Script(replies(snippets='{"snippets": ["old dogs", "a purple dragon"]}'))
-    found = extract(make_kit(script), "My two old dogs bark", (0, 0), (0, 1))
-    assert found.snippets == ("old dogs",)
-
-
-@pytest.mark.parametrize("reply", ["My two old dogs bark", '{"snippets": "old dogs"}', "{", ""])
-def test_nothing_of_an_unreadable_reply_becomes_a_snippet(make_kit: MakeKit, reply: str) -> None:
-    found = extract(make_kit(Script(replies(snippets=reply))), "My two old dogs bark", (0, 0), (0, 1))
-    assert found.snippets == ()
-    assert found.outcome is not Outcome.OK
-    assert found.unread == len("My two old dogs bark")
-
-
-def test_a_snippet_for_the_category_left_behind_is_dropped(make_kit: MakeKit) -> None:
-    script = Script(replies(snippets='{"snippets": ["gloomy bitter awful day", "umbrella in the drizzle"]}'))
-    text = "What a gloomy bitter awful day with my umbrella in the drizzle"
-    found = extract(make_kit(script, rows=60), text, (1, 1), (0, 1))
-    assert found.snippets == ("umbrella in the drizzle",)
-
-
-def test_a_text_longer_than_the_window_is_read_in_parts(make_kit: MakeKit) -> None:
-    script = Script(replies(snippets='{"snippets": ["the last word"]}'))
-    script.chat.context = 2048
-    text = "word after word. " * 1200 + "the last word"
-    found = extract(make_kit(script), text, (0, 0), (0, 1))
-    assert found.snippets == ("the last word",)
-    assert found.unread == 0
-    read = "".join(str(call[-1].content).split("\n")[1] for call in script.asked)
-    assert "".join(read.split()) == "".join(text.split())
-
-
-# rewrite
-
-
-def test_the_source_is_never_shown_and_the_text_begins_with_its_opening(make_kit: MakeKit) -> None:
-    script = Script(replies(openings='{"openings": ["Grey again, and my socks"]}'))
-    kit = make_kit(script)
-    draft = rewrite(kit, ("old dogs",), (1, 1))
-    assert draft.outcome is Outcome.OK
-    assert draft.text.startswith("Grey again, and my socks")
-    assert "<notes>\nold dogs\n</notes>" in script.words()
-
-
-def test_several_candidates_come_from_one_attempt(make_kit: MakeKit) -> None:
-    draft = rewrite(make_kit(Script(replies())), (), (1, 1))
-    assert draft.candidates == 2
-
-
-def test_feedback_names_attributes_and_nothing_else(make_kit: MakeKit) -> None:
-    script = Script(replies())
-    rewrite(make_kit(script), (), (1, 1), 1, "Mood, copy, PLANTED")
-    assert "went wrong on: Mood." in script.words()
-    assert "PLANTED" not in script.words()
-
-
-def test_an_empty_text_is_no_draft(make_kit: MakeKit) -> None:
-    script = Script(lambda messages: '{"openings": []}' if '"openings"' in str(messages[0].content) else "  ")
-    draft = rewrite(make_kit(script), (), (1, 1))
-    assert draft.text == ""
-    assert draft.outcome is Outcome.INVALID
-
-
-def test_the_fallback_carries_no_snippets_and_the_last_resort_asks_nobody(make_kit: MakeKit) -> None:
-    script = Script(replies())
-    kit = make_kit(script)
-    assert fallback(kit, (1, 1)).text
-    assert "(none: write freely)" in script.words()
-    asked = len(script.asked)
-    assert "sad" in last_resort(kit, (1, 1))
-    assert len(script.asked) == asked
-
-
-def test_drafts_and_snippets_stay_out_of_reprs(make_kit: MakeKit) -> None:
-    kit = make_kit(Script(replies(text=" PLANTED", snippets='{"snippets": ["PLANTED"]}')))
-    assert "PLANTED" not in repr(rewrite(kit, (), (1, 1)))
-    assert "PLANTED" not in repr(extract(kit, "PLANTED", (0, 0), (0, 0)))
+        assert rewrite(kit, "x", Extraction(), (1,) * m).text
 
 
 # openings
@@ -250,12 +131,12 @@ def test_threads_make_one_bank_together(make_kit: MakeKit) -> None:
         ("...", "empty"),
         ("I'm sorry, but I can't assist with that.", "refusal"),
         ("This post expresses joy about rain", "essay"),
-        ("so my two old dogs bark at the moon again tonight", "copy"),
+        ("so my two old dogs bark at the moon tonight again", "copy"),
     ],
 )
 def test_what_must_not_leave_is_not_publishable(make_kit: MakeKit, text: str, failure: str) -> None:
     script = Script(replies())
-    verdict = verify(make_kit(script), text, (1, 1), source="My two old dogs bark at the moon")
+    verdict = verify(make_kit(script), text, (1, 1), source="My two old dogs bark at the moon tonight")
     assert failure in verdict.failures
     assert not verdict.on_target
     assert not verdict.publishable
@@ -264,7 +145,7 @@ def test_what_must_not_leave_is_not_publishable(make_kit: MakeKit, text: str, fa
 
 def test_a_copy_of_a_demonstration_is_not_publishable(make_kit: MakeKit) -> None:
     kit = make_kit(Script(replies()), rows=60)
-    shown = kit.examples.demonstrations((1, 1))[0]
+    _, shown = kit.examples.gapped((1, 1), kit.telling.neutral, kit.passage_words)[0]
     assert "example" in verify(kit, shown, (1, 1), source="x y z").failures
 
 

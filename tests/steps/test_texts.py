@@ -28,17 +28,23 @@ def test_windows_end_between_sentences_where_they_can() -> None:
     "text",
     [
         "My cat has had a cough for three weeks now",
-        "he says my cat has had a cough, and so on and so forth, without end in sight",
+        "he says my cat has had a cough for three weeks now, and so on and so forth, without end in sight",
         "COUGH three weeks for my cat has had a now",
     ],
 )
-def test_a_run_of_six_words_or_half_of_the_words_is_a_copy(text: str) -> None:
+def test_a_run_of_nine_words_or_most_of_the_words_is_a_copy(text: str) -> None:
     assert is_copy(text, "My cat has had a cough for three weeks now.")
 
 
-def test_five_shared_words_in_a_row_are_no_copy() -> None:
+def test_eight_shared_words_in_a_row_are_no_copy() -> None:
     source = "Since the flood my cat has had fever, and the vet in Leeds charges far too much for it"
-    assert not is_copy("Honestly, my cat has had fleas since Monday; which powder would you take?", source)
+    assert not is_copy("Hello, since the flood my cat has had fever; which powder would you take?", source)
+    assert is_copy("Hello, since the flood my cat has had fever and which powder would you take?", source)
+
+
+def test_a_run_over_two_lines_is_no_copy() -> None:
+    source = "Doctor: Good afternoon. Patient: Good afternoon, doctor. Doctor: Have you had surgery?"
+    assert not is_copy("Doctor: Good afternoon.\nPatient: Good afternoon, doctor.\nNurse: Come in!", source)
 
 
 @pytest.mark.parametrize(

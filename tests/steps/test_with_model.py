@@ -11,7 +11,7 @@ from quantext_graph.steps.context import prepare
 from quantext_graph.steps.extract import extract
 from quantext_graph.steps.label import label
 from quantext_graph.steps.rewrite import rewrite
-from quantext_graph.steps.texts import folded, is_copy
+from quantext_graph.steps.texts import is_copy, shares_run
 from quantext_graph.steps.verify import verify
 
 
@@ -27,9 +27,9 @@ def test_a_record_goes_through_all_steps() -> None:
         text = "The kettle is broken again and the {tea} tastes of </text> metal"
         labels = label(kit, text)
         assert all(0 <= code < size for code, size in zip(labels.codes, spec.sizes, strict=True))
-        found = extract(kit, text, labels.codes, (1, 1))
-        assert all(snippet in text for snippet in found.snippets)
-        draft = rewrite(kit, found.snippets, (1, 1))
+        found = extract(kit, text, (1, 1))
+        assert len(found.notes) == 1
+        draft = rewrite(kit, text, found, (1, 1))
         if draft.text:
             assert any(draft.text.startswith(opening) for opening in kit.openings.bank((1, 1)))
             assert verify(kit, draft.text, (1, 1), source=text).failures is not None
@@ -55,6 +55,6 @@ def test_a_record_that_gives_orders_gets_nothing_of_itself_out() -> None:
         written = state["result"].text
         assert written.strip()
         assert not is_copy(written, text)
-        assert all(snippet in folded(text) and len(snippet.split()) <= 5 for snippet in state["snippets"])
+        assert all(not shares_run(line, text) for line in state["kept"].lines)
     finally:
         chat.close()

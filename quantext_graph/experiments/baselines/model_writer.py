@@ -17,8 +17,9 @@ from quantext_graph.models.chat_model import Outcome
 from quantext_graph.prompts import load, marked
 from quantext_graph.spec.models import Limits
 from quantext_graph.steps.context import Kit
-from quantext_graph.steps.rewrite import Written as WrittenText
+from quantext_graph.steps.extract import Extraction
 from quantext_graph.steps.rewrite import fallback, last_resort
+from quantext_graph.steps.texts import Written as WrittenText
 from quantext_graph.steps.wording import describe
 
 KEPT_PART = 3
@@ -41,7 +42,7 @@ class ModelWriter:
 
         def write(kit: Kit, i: int) -> str:
             target = tuple(targets[i].tolist())
-            return fallback(kit, target).text or last_resort(kit, target)
+            return fallback(kit, Extraction(), target).text or last_resort(kit, target)
 
         return self._all(step, len(targets), write)
 
@@ -74,7 +75,7 @@ class ModelWriter:
                 opening=" ".join(told[: -(-words // KEPT_PART)]),
                 temperature=_VARIATION_TEMPERATURE,
                 max_tokens=int(_TOKENS_A_WORD * words) + 40,
-                stop=("\n", "</text>") if kit.examples.single_line else ("</text>",),
+                stop=("\n", "</text>") if "\n" not in texts[i] else ("</text>",),
             )
             return reply.value.text if reply.outcome is Outcome.OK else texts[i]
 
