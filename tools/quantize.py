@@ -45,7 +45,10 @@ def quantize_tool(**arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def quantize_tool_over(
-    labels: ArrayLike, auxiliary: ArrayLike | None, rng: np.random.Generator | None = None
+    labels: ArrayLike,
+    auxiliary: ArrayLike | None,
+    rng: np.random.Generator | None = None,
+    last: ArrayLike | None = None,
 ) -> BaseTool:
     """The quantize tool over codes that the program holds; a call names public arguments alone.
 
@@ -55,11 +58,12 @@ def quantize_tool_over(
         labels: private category codes (n, m).
         auxiliary: public category codes (N, m).
         rng: for tests and experiments, as in `core.quantize`.
+        last: private, (n,): records that are used last, as in `core.quantize`.
     """
 
     def quantize(**arguments: Any) -> tuple[dict[str, Any], Quantization]:
         given = DrawArguments(**arguments)
-        drawn = given.draw(labels, auxiliary, rng)
+        drawn = given.draw(labels, auxiliary, rng, last)
         return _public(given, drawn), drawn
 
     return StructuredTool.from_function(

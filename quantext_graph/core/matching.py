@@ -40,6 +40,7 @@ def assign(
     targets: ArrayLike,
     *,
     weights: Sequence[float] | None = None,
+    last: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
 ) -> Ints:
     """The row of `targets` that each record gets, each target once, at least total cost.
@@ -48,6 +49,9 @@ def assign(
         labels: (n, m) codes of the private records.
         targets: (n′, m) codes drawn from the released distribution, n′ ≤ n.
         weights: w_r, what a changed attribute costs; all one by default.
+        last: (n,) true for records that are used only where there are more targets than others, and then
+            so many of them as are wanting, whatever their labels: who is used late tells nothing of where
+            records are short. The cost is the least over the records at hand.
         rng: decides which of the records with equal labels goes where, and which stay unused.
 
     Returns:
@@ -57,6 +61,8 @@ def assign(
         ValueError: shapes that do not fit, more targets than records, or weights that are not positive
             and finite.
     """
+    if last is not None:
+        return _set_aside(np.asarray(labels), np.asarray(targets), np.asarray(last, dtype=bool), weights, rng)
     sources, sinks = np.asarray(labels, dtype=np.int64), np.asarray(targets, dtype=np.int64)
     if sources.ndim != 2 or sinks.ndim != 2 or sources.shape[1] != sinks.shape[1]:
         raise ValueError(f"labels {sources.shape} and targets {sinks.shape} must have shapes (n, m), (n′, m)")
@@ -74,6 +80,25 @@ def assign(
     plan: Plan = [(int(a), int(a), int(shared[a])) for a in np.flatnonzero(shared)]
     plan += _transport(combos, supply - shared, demand - shared, costs)
     return _carry_out(plan, of_record, of_target, rng or np.random.default_rng())
+
+
+def _set_aside(
+    labels: Codes,
+    targets: Codes,
+    last: NDArray[np.bool_],
+    weights: Sequence[float] | None,
+    rng: np.random.Generator | None,
+) -> Ints:
+    """`assign` over the records that are not to be used last, and as many of those as it takes."""
+    if last.shape != (len(labels),):
+        raise ValueError(f"last {last.shape} must say for each of {len(labels)} records whether it is last")
+    rng = rng or np.random.default_rng()
+    late = rng.permutation(np.flatnonzero(last))
+    first = np.flatnonzero(~last)
+    at_hand = np.concatenate([first, late[: max(0, len(targets) - len(first))]])
+    rows = np.full(len(labels), UNUSED, dtype=np.int64)
+    rows[at_hand] = assign(labels[at_hand], targets, weights=weights, rng=rng)
+    return rows
 
 
 def total_cost(labels: Codes, assigned: Codes, weights: Sequence[float] | None = None) -> float:

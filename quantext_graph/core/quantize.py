@@ -68,6 +68,7 @@ def quantize(
     secrets: Sequence[Event] = (),
     levels: Sequence[int] | None = None,
     pool_seed: int | None = None,
+    last: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
     **mechanism: Any,
 ) -> Quantization:
@@ -82,6 +83,7 @@ def quantize(
         secrets: the events whose share is hidden.
         levels: |G| of each secret; n + 1 by default.
         pool_seed: makes the pool of an earlier run again; it is public.
+        last: (n,) true for records whose labels are in doubt: as long as there are others they stay unused.
         rng: for tests and experiments only. By default the draw takes the operating system's
             randomness, and what else is secret generators seeded by it.
         **mechanism: the fields of `MechanismParameters`.
@@ -109,7 +111,9 @@ def quantize(
     rule = build_rule(  # line 2
         parameters, tree=tree, sizes=sizes, n=n, auxiliary=public, secrets=secrets, pool_seed=pool_seed
     )
-    choice, targets, rows = draw_targets(rule, private, parameters, weights, rng, generator)  # lines 3-14
+    choice, targets, rows = draw_targets(  # lines 3-14
+        rule, private, parameters, weights, rng, generator, last=last
+    )
     released, used = rule.release(choice), np.flatnonzero(rows != UNUSED)
     assigned = targets[rows[used]]
 
@@ -140,14 +144,16 @@ def draw_targets(
     weights: Sequence[float] | None,
     rng: np.random.Generator | None,
     generator: np.random.Generator,
+    *,
+    last: ArrayLike | None = None,
 ) -> tuple[Choice, Codes, NDArray[np.int64]]:
     """Alg. 1 lines 3-14 with a rule that is there: the choice, targets (n′, m), and the row of them that each
     record gets (n,), or `UNUSED`. `rng` replaces the operating system's randomness in the choice alone;
-    `generator` serves the rest."""
+    `generator` serves the rest. `last` is for `assign`."""
     choice = draw_choice(rule.kept(labels), rng)
     make = iid_targets if parameters.targets == "iid" else quota_targets
     targets = make(rule.release(choice), released_count(len(labels), parameters.keep), rng=generator)
-    return choice, targets, assign(labels, targets, weights=weights, rng=generator)
+    return choice, targets, assign(labels, targets, weights=weights, last=last, rng=generator)
 
 
 def public_dependency_tree(auxiliary: Codes | None, sizes: Sequence[int]) -> Tree:

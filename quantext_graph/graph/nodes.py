@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from quantext_graph.core.arrays import Codes
 from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
@@ -19,11 +23,12 @@ from quantext_graph.graph.ray_workers import RayWorkers
 from quantext_graph.graph.record_graph import RecordGraph
 from quantext_graph.graph.report import figures
 from quantext_graph.graph.state import Progress
-from quantext_graph.graph.workers import Step, Written, run_pass, work
+from quantext_graph.graph.workers import Step, Written, ahead, run_pass, work
 from quantext_graph.mechanism.draw import quantize_records
+from quantext_graph.mechanism.slack import share_for_doubt
 from quantext_graph.models.errors import Halted
 from quantext_graph.spec.errors import QuantextError
-from quantext_graph.steps.label import Labels
+from quantext_graph.steps.label import Labels, in_doubt
 from quantext_graph.workspace.ledger import Ledger
 from quantext_graph.workspace.records import StoredRecord
 from quantext_graph.workspace.reports import Seconds
@@ -97,7 +102,8 @@ def _pass(
             _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
         else:
             done, workers = work(step, job.kit, record_graph), spec.limits.concurrency
-            run_pass(items, done, keep, workers=workers, stop=job.stop, idle=job.idle)
+            given = ahead(step, job.kit, items)
+            run_pass(given, done, keep, workers=workers, stop=job.stop, idle=job.idle)
     except Halted:
         if not job.stop():
             raise
@@ -152,7 +158,8 @@ def match_assign(job: Job) -> Progress:
         job.emit({"stage": "match", "done": 0, "total": 1})
         store.set_meta("stage", "match")
         labels = store.labels()
-        drawn = quantize_records(spec, labels, job.resources.auxiliary.codes, by=draw_by_tool)
+        auxiliary = job.resources.auxiliary.codes
+        drawn = quantize_records(spec, labels, auxiliary, last=_doubtful(job, auxiliary), by=draw_by_tool)
         # The ledger first: a draw that was made counts, whatever becomes of the run.
         with Ledger.open() as ledger:
             fingerprint = ledger.fingerprint(store.texts())
@@ -165,6 +172,14 @@ def match_assign(job: Job) -> Progress:
         store.put_draw(drawn.public, drawn.used, drawn.assigned)
         job.emit({"stage": "match", "done": 1, "total": 1})
     return {"rewritten": store.counts().rewritten}
+
+
+def _doubtful(job: Job, auxiliary: Codes) -> NDArray[np.bool_] | None:
+    """Which records are used last, (n,): those in doubt of their labels, as far as `keep` leaves slack."""
+    spec = job.spec
+    if spec.mechanism.keep == 1 or all(attribute.by_column for attribute in spec.attributes):
+        return None
+    return in_doubt(job.kit, job.store.confidence(), share_for_doubt(spec, auxiliary))
 
 
 def rewrite(job: Job, record_graph: RecordGraph) -> Progress:

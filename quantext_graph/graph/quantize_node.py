@@ -27,13 +27,14 @@ def draw_by_tool(
     labels: ArrayLike,
     auxiliary: ArrayLike | None,
     rng: np.random.Generator | None = None,
+    last: ArrayLike | None = None,
 ) -> Quantization:
     """`DrawArguments.draw` as a tool call.
 
     Raises:
         ValueError: as `DrawArguments.draw`.
     """
-    node = ToolNode([quantize_tool_over(labels, auxiliary, rng)], name=NAME, handle_tool_errors=False)
+    node = ToolNode([quantize_tool_over(labels, auxiliary, rng, last)], name=NAME, handle_tool_errors=False)
     drawn: Quantization = contextvars.Context().run(_answer, node, arguments).artifact
     return drawn
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from quantext_graph.graph.workers import Step, run_pass, work
+from quantext_graph.graph.workers import Step, ahead, run_pass, work
 from quantext_graph.models.chat_model import chat_model
 from quantext_graph.models.errors import Halted
 from quantext_graph.models.privacy import refuse_remote
@@ -146,7 +146,8 @@ class _Worker:
         results: list[Any] = []
         threads = max(1, self._spec.limits.concurrency // _IN_WORK)
         try:
-            run_pass(chunk, work(step, self._kit), results.append, workers=threads, stop=lambda: False)
+            items = ahead(step, self._kit, chunk)
+            run_pass(items, work(step, self._kit), results.append, workers=threads, stop=lambda: False)
         except Halted as error:
             return results, Halted(str(error))
         except QuantextError as error:

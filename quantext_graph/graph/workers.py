@@ -16,7 +16,7 @@ from langsmith import tracing_context
 from quantext_graph.graph.record_graph import RecordGraph, RecordState, build_record_graph
 from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
-from quantext_graph.steps.label import Labels
+from quantext_graph.steps.label import Labels, Learned, read_ahead
 from quantext_graph.steps.label import label as label_text
 from quantext_graph.workspace.records import Rewrite, RewriteDetail, StoredAttempt, StoredRecord
 
@@ -96,7 +96,8 @@ Written = tuple[Rewrite, list[tuple[str, Usage]]]
 
 
 def work(step: Step, kit: Kit, record_graph: RecordGraph | None = None) -> Callable[[Any], Any]:
-    """The work of a pass: record in, what the store keeps of it out. Safe to call from many threads.
+    """The work of a pass: what `ahead` gives of a record in, what the store keeps of it out. Safe to call
+    from many threads.
 
     Args:
         record_graph: what a record goes through; it is run without checkpoints, whatever it was
@@ -105,10 +106,16 @@ def work(step: Step, kit: Kit, record_graph: RecordGraph | None = None) -> Calla
     return _labelling(kit) if step == "label" else _writing(kit, record_graph or build_record_graph())
 
 
-def _labelling(kit: Kit) -> Callable[[StoredRecord], Labelled]:
-    def label(record: StoredRecord) -> Labelled:
+def ahead(step: Step, kit: Kit, items: Iterable[Any]) -> Iterable[Any]:
+    """The records of a pass with what is cheaper made for many at once than by each worker for its own."""
+    return read_ahead(kit, items) if step == "label" else items
+
+
+def _labelling(kit: Kit) -> Callable[[tuple[StoredRecord, Learned]], Labelled]:
+    def label(item: tuple[StoredRecord, Learned]) -> Labelled:
+        record, learned = item
         with tracing_context(enabled=False):
-            return record, label_text(kit, record.text, record.known)
+            return record, label_text(kit, record.text, record.known, learned)
 
     return label
 

@@ -111,9 +111,14 @@ class DrawArguments(BaseModel):
         )
 
     def draw(
-        self, labels: ArrayLike, auxiliary: ArrayLike | None, rng: np.random.Generator | None = None
+        self,
+        labels: ArrayLike,
+        auxiliary: ArrayLike | None,
+        rng: np.random.Generator | None = None,
+        last: ArrayLike | None = None,
     ) -> Quantization:
-        """Alg. 1 lines 1-14 for private labels (n, m) and public ones (N, m); `rng` as in `quantize`.
+        """Alg. 1 lines 1-14 for private labels (n, m) and public ones (N, m); `rng` and `last` (n,) as in
+        `quantize`.
 
         Raises:
             ValueError, TypeError: arguments that contradict the labels or each other.
@@ -126,22 +131,31 @@ class DrawArguments(BaseModel):
             weights=self.weights,
             secrets=self.secrets,
             levels=self.levels,
+            last=last,
             rng=rng,
             **self.mechanism,
         )
 
 
-Drawer = Callable[[DrawArguments, ArrayLike, ArrayLike | None, np.random.Generator | None], Quantization]
+Drawer = Callable[
+    [DrawArguments, ArrayLike, ArrayLike | None, np.random.Generator | None, ArrayLike | None], Quantization
+]
 
 
 def quantize_records(
-    spec: Spec, labels: ArrayLike, auxiliary: ArrayLike | None, *, by: Drawer = DrawArguments.draw
+    spec: Spec,
+    labels: ArrayLike,
+    auxiliary: ArrayLike | None,
+    *,
+    last: ArrayLike | None = None,
+    by: Drawer = DrawArguments.draw,
 ) -> RecordDraw:
     """Draw the released distribution for private labels, and give every record a target.
 
     Args:
         labels: private category codes (n, m), in the order of the spec's attributes and categories.
         auxiliary: public category codes (N, m); none or no rows where the spec has no auxiliary set.
+        last: private, (n,): true for records whose labels are in doubt, used when no others are left.
         by: who carries the draw out; the release graph calls the `quantize` tool.
 
     Raises:
@@ -150,7 +164,7 @@ def quantize_records(
     codes, seed = public_codes(spec, auxiliary), spec.mechanism.seed
     rng = None if seed is None else np.random.default_rng(seed)
     try:
-        drawn = by(DrawArguments.of(spec, len(np.asarray(labels)), codes), labels, codes, rng)
+        drawn = by(DrawArguments.of(spec, len(np.asarray(labels)), codes), labels, codes, rng, last)
     except ValueError as error:
         raise QuantextError(f"mechanism: {error}") from None
     found = rule_guarantees(spec, len(drawn.rows), codes, drawn.tree, drawn.rule)

@@ -174,9 +174,12 @@ def tradeoff(
     ]
 
 
-def expected_changes(spec: Spec, auxiliary_codes: ArrayLike, *, seed: int = 0) -> dict[float, float]:
-    """{κ: expected share of the released texts whose labels must change} for the spec's own mechanism and
-    `keep`, and for κ = 1, from a few halvings of the auxiliary labels (N, m); empty below `LEAST_ROWS` rows.
+def expected_changes(
+    spec: Spec, auxiliary_codes: ArrayLike, *, keeps: Sequence[float] = (), seed: int = 0
+) -> dict[float, float]:
+    """{κ: expected share of the released texts whose labels must change} for the spec's own mechanism at each
+    κ of `keeps` (its own and 1 by default), from a few halvings of the auxiliary labels (N, m); empty below
+    `LEAST_ROWS` rows.
 
     Raises:
         SpecError: as `guarantees`.
@@ -184,7 +187,7 @@ def expected_changes(spec: Spec, auxiliary_codes: ArrayLike, *, seed: int = 0) -
     codes = as_codes(auxiliary_codes, spec.sizes)
     if len(codes) < LEAST_ROWS:
         return {}
-    keeps = tuple(dict.fromkeys((1.0, spec.mechanism.keep)))
+    keeps = tuple(dict.fromkeys(keeps or (1.0, spec.mechanism.keep)))
     rows = []
     for split in range(_FEW_SPLITS):
         halves = _Halves.of(spec, codes, np.random.default_rng([seed, split]), keeps)

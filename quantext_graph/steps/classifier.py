@@ -41,12 +41,14 @@ class TextClassifier:
     """One classifier of all attributes.
 
     `accuracy` is the held-out accuracy of each attribute, `predicted` (N, m) what rows of the
-    training set were taken for while held out, `priors` the log share of each category.
+    training set were taken for while held out, `confidence` (N, m) the probability given to that, `priors`
+    the log share of each category.
     """
 
     sizes: tuple[int, ...]
     accuracy: tuple[float, ...]
     predicted: Codes = field(repr=False)
+    confidence: Array = field(repr=False)
     priors: tuple[Array, ...] = field(repr=False)
     _features: _Features = field(repr=False)
     _margins: tuple[Any, ...] = field(repr=False)
@@ -81,6 +83,7 @@ class TextClassifier:
             tuple(sizes),
             tuple((predicted == codes).mean(axis=0).tolist()),
             predicted,
+            np.stack([np.exp(values.max(axis=1)) for _, values in calibrated], axis=1),
             tuple(_prior(column, size) for column, size in zip(codes.T, sizes, strict=True)),
             maps,
             tuple(model for model, _ in layers),

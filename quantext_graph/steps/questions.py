@@ -212,6 +212,11 @@ def _sum(asked: Scores, prior: Scores | None) -> Scores:
     return asked if prior is None else WEIGHT * asked + prior
 
 
+def alone(summed: Scores, prior: Scores) -> Scores:
+    """What the model said by itself of scores to which a classifier's `prior` was added, not normalised."""
+    return (summed - prior) / WEIGHT
+
+
 def label_instruction(spec: Spec, attributes: Sequence[int]) -> str:
     """What is asked of a text in one structured call."""
     prompt = load("label")

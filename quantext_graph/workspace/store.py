@@ -130,6 +130,12 @@ class Store:
         """All labels as (n, m) codes, in order of id."""
         return self._codes("labels")
 
+    def confidence(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """The probability given to each label, (n, m), in order of id; private."""
+        with self._reading() as db:
+            rows = db.execute("SELECT confidence FROM labels ORDER BY id")
+            return np.array([json.loads(row[0]) for row in rows], dtype=np.float64)
+
     def label_failures(self) -> dict[str, int]:
         with self._reading() as db:
             rows = db.execute("SELECT reason, count(*) FROM labels WHERE reason != '' GROUP BY reason")

@@ -1,12 +1,21 @@
 """What released texts tell of a secret share beyond what the bound on the draw allows, on real tweets.
 
     python tests/benchmarks/text_channel.py --data DIR [--keep 0.6 1] [--writers notes own] [--releases 64]
+    python tests/benchmarks/text_channel.py --data DIR --reader perfect --wrong 0 .02 .05 .1
+    python tests/benchmarks/text_channel.py --data DIR --reader perfect --labeller --doubt 0 .4
     python tests/benchmarks/text_channel.py --data DIR --audit [--runs 12]
 
 DIR holds stance/tweet.csv. The secret is the share of posts on one subject. No model writes: the writer is
 the worst that follows its target, who uses notes word for word. With `notes` every text is half of its
 record's words and half of a public text of its target; with `own` a record whose target is
-its label is published as it is and only the others are written so; `clean` carries nothing of any record.
+its label is published as it is and only the others are written so; `clean` carries nothing of any record;
+`neutral` is `notes` without the words that speak for a category of the secret's attribute in public texts.
+
+`--wrong` is a share of labels that the holder has wrong; with `--labeller` the labels are the program's own,
+by a classifier that learned from the public texts, and `--doubt` is the share of public labels that are in
+doubt, which says how sure a label must be not to be used last. `--reader perfect` reads what each text says
+without a mistake: a record's own words its true category, a text that follows its target the target.
+`--reader doubt` sees of each text whether its record's label was in doubt, and no more.
 
 Many releases of two private shares are made. The attacker sees all that is public, learns from other
 releases which words tell the old label, sums over the texts of each target, and names the share (10-fold).
@@ -17,9 +26,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +44,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from quantext_graph.audit.text_channel import TextChannel, text_channel
-from quantext_graph.core.arrays import Codes, Event, grid
+from quantext_graph.core.arrays import Codes, Event, event_mask, grid
 from quantext_graph.core.distribution import TableDistribution
 from quantext_graph.core.matching import UNUSED, assign
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.selection import JointRule, select_joint
 from quantext_graph.core.targets import quota_targets, released_count
+from quantext_graph.steps.classifier import TextClassifier
 
 COLUMNS = ("Target", "Stance", "Sentiment")
 SUBJECT = "Legalization of Abortion"
@@ -47,18 +61,23 @@ POOL = 4_000
 CASES = ((300, 0.1, (0.15, 0.45)), (1500, 0.5, (0.15, 0.35)))
 """n, nats, the two shares."""
 
+_WORD = re.compile(r"[\w#@']+")
+
 MOST_ROWS = 6_000
 """Texts that the attacker learns words from."""
 
 
 @dataclass(frozen=True)
 class Tweets:
-    """Texts, their (N, m) codes, ψ, and the secret."""
+    """Texts, their true (N, m) codes, ψ, the secret, and where the program labelled them its `labels`
+    and how sure it is of the secret's attribute (N,)."""
 
     texts: list[str]
     codes: Codes
     sizes: tuple[int, ...]
     event: Event
+    labels: Codes | None = None
+    sure: Any = None
 
     @classmethod
     def read(cls, data: Path) -> Tweets:
@@ -72,20 +91,27 @@ class Tweets:
         return cls([row["Tweet"] for row in rows], codes, tuple(map(len, names)), event)
 
     def of(self, rows: Any) -> Tweets:
-        return Tweets([self.texts[i] for i in rows], self.codes[rows], self.sizes, self.event)
+        labels, sure = (None, None) if self.labels is None else (self.labels[rows], self.sure[rows])
+        return Tweets([self.texts[i] for i in rows], self.codes[rows], self.sizes, self.event, labels, sure)
+
+    def labelled_by(self, labeller: TextClassifier) -> Tweets:
+        found = labeller.log_probabilities(self.texts)
+        labels = np.stack([values.argmax(axis=1) for values in found], axis=1)
+        return replace(self, labels=labels, sure=np.exp(found[0].max(axis=1)))
 
     @property
     def inside(self) -> Any:
-        ((attribute, values),) = self.event.items()
-        return np.isin(self.codes[:, attribute], list(values))
+        return event_mask(self.codes, self.event)
 
 
 class Program:
     """The mechanism over a public set, and the writers. `wrong` is the share of labels that the holder has
-    wrong in the secret's attribute."""
+    wrong in the secret's attribute, `least` how sure a label must be not to be in doubt."""
 
-    def __init__(self, public: Tweets, n: int, nats: float, keep: float, wrong: float = 0.0) -> None:
-        self.public, self.wrong = public, wrong
+    def __init__(
+        self, public: Tweets, n: int, nats: float, keep: float, wrong: float = 0.0, least: float = 0.0
+    ) -> None:
+        self.public, self.wrong, self.least = public, wrong, least
         self.parameters = MechanismParameters(spread=0.3, budget_nats=nats, pool_size=POOL, keep=keep)
         self.rule = build_rule(
             self.parameters,
@@ -103,7 +129,7 @@ class Program:
         for i, combination in enumerate(map(tuple, public.codes.tolist())):
             self._shown.setdefault(combination, []).append(i)
 
-    def match(self, labels: Codes, rng: np.random.Generator) -> tuple[Any, Codes]:
+    def match(self, labels: Codes, rng: np.random.Generator, last: Any = None) -> tuple[Any, Codes]:
         """Records used, and their targets."""
         sizes, parameters = self.public.sizes, self.parameters
         cells = np.ravel_multi_index(tuple(labels.T), sizes)
@@ -111,18 +137,21 @@ class Program:
         kept = select_joint(np.maximum(masses - self._table, 0).sum(axis=1), self.rule.selection_size)
         released = TableDistribution(sizes, self._table[int(rng.choice(kept[0]))])
         targets = quota_targets(released, released_count(len(labels), parameters.keep), rng=rng)
-        rows = assign(labels, targets, rng=rng)
+        rows = assign(labels, targets, last=last, rng=rng)
         used = np.flatnonzero(rows != UNUSED)
         return used, targets[rows[used]]
 
-    def labelled(self, true: Codes, rng: np.random.Generator) -> Codes:
-        """The holder's labels: some of the first attribute are another category."""
-        labels = true.copy()
+    def labelled(self, private: Tweets, rng: np.random.Generator) -> tuple[Codes, Any]:
+        """The holder's labels, of which some of the first attribute are another category, and which of them
+        are in doubt."""
+        if private.labels is not None:
+            return private.labels, private.sure < self.least
+        labels = private.codes.copy()
         wrong = rng.random(len(labels)) < self.wrong
         labels[wrong, 0] = (labels[wrong, 0] + rng.integers(1, self.public.sizes[0], wrong.sum())) % (
             self.public.sizes[0]
         )
-        return labels
+        return labels, np.zeros(len(labels), dtype=bool)
 
     def written(
         self, writer: str, texts: Sequence[str], labels: Codes, targets: Codes, rng: np.random.Generator
@@ -135,8 +164,27 @@ class Program:
             elif writer == "clean":
                 new.append(shown)
             else:
-                new.append(f"{_half(text, rng)} {_half(shown, rng)}")
+                kept = _half(text, rng)
+                new.append(f"{self._neutral(kept) if writer == 'neutral' else kept} {_half(shown, rng)}")
         return new
+
+    def _neutral(self, text: str) -> str:
+        return " ".join(w for w in text.split() if not self._telling.intersection(_WORD.findall(w.lower())))
+
+    @cached_property
+    def _telling(self) -> set[str]:
+        """Words that are twice as common in public texts of one category of the secret's attribute."""
+        shown = [set(_WORD.findall(text.lower())) for text in self.public.texts]
+        category = self.public.codes[:, 0]
+        total = Counter(word for words in shown for word in words)
+        telling: set[str] = set()
+        for code in range(self.public.sizes[0]):
+            inside = Counter(
+                word for words, c in zip(shown, category, strict=True) for word in words if c == code
+            )
+            share = (category == code).mean()
+            telling |= {w for w, c in inside.items() if c + 0.5 > 2 * share * (total[w] + 1)}
+        return telling
 
     def _public(self, target: tuple[int, ...], rng: np.random.Generator) -> str:
         rows = self._shown.get(target) or [
@@ -162,39 +210,52 @@ def private_set(tweets: Tweets, n: int, share: float, rng: np.random.Generator) 
 @dataclass(frozen=True)
 class Release:
     """What an attacker sees: texts and targets. `inside`: whether each record was in the secret, in truth;
-    `changed`: the share of texts whose labels were changed."""
+    `says`: whether its text says so to one who reads without a mistake; `doubt`: whether its label was in
+    doubt; `changed`: the share of texts whose labels were changed."""
 
     texts: list[str]
     targets: Codes
     inside: Any
+    says: Any
+    doubt: Any
     changed: float
     side: int
 
 
 def releases(
-    program: Program, tweets: Tweets, n: int, shares: tuple[float, float], writer: str, count: int, seed: int
+    program: Program,
+    tweets: Tweets,
+    n: int,
+    shares: tuple[float, float],
+    writer: str,
+    count: int,
+    seed: int,
+    words: bool = True,
 ) -> Iterator[Release]:
+    """`count` releases of each share; without `words` no text is written."""
     for side, share in enumerate(shares):
         for number in range(count):
             rng = np.random.default_rng([seed, side, number])
             private = private_set(tweets, n, share, rng)
-            labels = program.labelled(private.codes, rng)
-            used, targets = program.match(labels, rng)
+            labels, doubt = program.labelled(private, rng)
+            used, targets = program.match(labels, rng, doubt)
             chosen = private.of(used)
-            texts = program.written(writer, chosen.texts, labels[used], targets, rng)
-            changed = float((labels[used] != targets).any(axis=1).mean())
-            yield Release(texts, targets, chosen.inside, changed, side)
+            texts = program.written(writer, chosen.texts, labels[used], targets, rng) if words else []
+            changed = (labels[used] != targets).any(axis=1)
+            as_it_is = (writer == "own") & ~changed
+            says = np.where(as_it_is, chosen.inside, event_mask(targets, tweets.event))
+            yield Release(texts, targets, chosen.inside, says, doubt[used], float(changed.mean()), side)
 
 
-def attacked(made: list[Release], sizes: tuple[int, ...]) -> tuple[float, float]:
+def attacked(made: list[Release], sizes: tuple[int, ...], reader: str = "words") -> tuple[float, float]:
     """Success at naming the share of releases that the attacker has not learned from: with texts, without."""
     hashed = HashingVectorizer(n_features=2**16, ngram_range=(1, 2), alternate_sign=False)
-    X = [hashed.transform(release.texts) for release in made]
+    X = [hashed.transform(release.texts) for release in made] if reader == "words" else []
     side = np.array([release.side for release in made])
     counts = np.array([np.bincount(r.targets[:, 0], minlength=sizes[0]) for r in made], dtype=float)
     right = np.zeros((2, len(made)))
     for fit, test in StratifiedKFold(10, shuffle=True, random_state=0).split(counts, side):
-        scores = _scores(made, X, fit, sizes)
+        scores = _scores(made, X, fit, sizes) if reader == "words" else [_seen(r, reader) for r in made]
         sums = np.array(
             [
                 np.bincount(r.targets[:, 0], weights=score, minlength=sizes[0])
@@ -206,6 +267,12 @@ def attacked(made: list[Release], sizes: tuple[int, ...]) -> tuple[float, float]
             attacker.fit(columns[fit], side[fit])
             right[way, test] = attacker.predict(columns[test]) == side[test]
     return float(right[0].mean()), float(right[1].mean())
+
+
+def _seen(release: Release, reader: str) -> Any:
+    """What a reader who makes no mistake sees in each text."""
+    seen = release.says if reader == "perfect" else release.doubt
+    return np.asarray(seen, dtype=float)
 
 
 def _scores(made: list[Release], X: list[Any], fit: Any, sizes: tuple[int, ...]) -> list[Any]:
@@ -235,25 +302,34 @@ def _scores(made: list[Release], X: list[Any], fit: Any, sizes: tuple[int, ...])
 
 def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
     print(
-        "n | nats | shares | keep | writer | wrong labels | success | share alone | allowed | s.e. | changed"
+        "n | nats | shares | keep | writer | labels wrong | in doubt | success | share alone | allowed | "
+        "s.e. | changed"
     )
     order = np.random.default_rng(asked.seed).permutation(len(tweets.texts))
     private, public = tweets.of(order[:3000]), tweets.of(order[3000:])
+    doubts = {0.0: 0.0}
+    if asked.labeller:
+        labeller = TextClassifier.fit(public.texts, public.codes, public.sizes)
+        private = private.labelled_by(labeller)
+        doubts = {share: float(np.quantile(labeller.confidence[:, 0], share)) for share in asked.doubt}
     for n, nats, shares in CASES[: 1 if asked.small else None]:
-        for keep in asked.keep:
-            for wrong in asked.wrong:
-                program = Program(public, n, nats, keep, wrong)
-                for writer in asked.writers:
-                    made = list(releases(program, private, n, shares, writer, asked.releases, asked.seed))
-                    success, alone = attacked(made, tweets.sizes)
-                    allowed = min(1.0, 0.5 * math.exp(nats))
-                    error = math.sqrt(0.25 / len(made))
-                    changed = np.mean([r.changed for r in made])
-                    case = f"{n} | {nats} | {shares} | {keep} | {writer} | {wrong:.0%}"
-                    print(
-                        f"{case} | {success:.2f} | {alone:.2f} | {allowed:.2f} | {error:.2f} | {changed:.2f}",
-                        flush=True,
-                    )
+        for keep, wrong, (doubt, least) in itertools.product(asked.keep, asked.wrong, doubts.items()):
+            program = Program(public, n, nats, keep, wrong, least)
+            for writer in asked.writers:
+                words = asked.reader == "words"
+                made = list(
+                    releases(program, private, n, shares, writer, asked.releases, asked.seed, words=words)
+                )
+                success, alone = attacked(made, tweets.sizes, asked.reader)
+                allowed = min(1.0, 0.5 * math.exp(nats))
+                error = math.sqrt(0.25 / len(made))
+                changed = np.mean([r.changed for r in made])
+                said = f"{wrong:.0%}" if private.labels is None else "labeller"
+                print(
+                    f"{n} | {nats} | {shares} | {keep} | {writer} | {said} | {doubt:.0%} | {success:.2f} | "
+                    f"{alone:.2f} | {allowed:.2f} | {error:.2f} | {changed:.2f}",
+                    flush=True,
+                )
 
 
 def audits(tweets: Tweets, asked: argparse.Namespace) -> None:
@@ -313,6 +389,9 @@ def main() -> None:
     parser.add_argument("--keep", type=float, nargs="+", default=[1.0, 0.6])
     parser.add_argument("--writers", nargs="+", default=["own", "notes", "clean"])
     parser.add_argument("--wrong", type=float, nargs="+", default=[0.0])
+    parser.add_argument("--labeller", action="store_true", help="label by the program's own classifier")
+    parser.add_argument("--doubt", type=float, nargs="+", default=[0.0])
+    parser.add_argument("--reader", choices=("words", "perfect", "doubt"), default="words")
     parser.add_argument("--releases", type=int, default=64)
     parser.add_argument("--audit", action="store_true", help="look at single releases, as the audit does")
     parser.add_argument("--runs", type=int, default=12)
