@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantext_graph.core.arrays import Codes
 from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
@@ -25,9 +24,12 @@ from quantext_graph.graph.report import figures
 from quantext_graph.graph.state import Progress
 from quantext_graph.graph.workers import Step, Written, ahead, run_pass, work
 from quantext_graph.mechanism.draw import quantize_records
+from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.mechanism.slack import share_for_doubt
 from quantext_graph.models.errors import Halted
 from quantext_graph.spec.errors import QuantextError
+from quantext_graph.spec.models import Spec
+from quantext_graph.steps.held_out import held_out
 from quantext_graph.steps.label import Labels, in_doubt
 from quantext_graph.workspace.ledger import Ledger
 from quantext_graph.workspace.records import StoredRecord
@@ -65,7 +67,7 @@ def label(job: Job) -> Progress:
     store.set_meta("stage", "label")
     n, m = store.n, len(spec.attributes)
     done = store.counts().labeled
-    kit = None if all(attribute.by_column for attribute in spec.attributes) else job.kit
+    kit = None if _by_columns(spec) else job.kit
 
     def keep(result: tuple[StoredRecord, Labels | None]) -> None:
         nonlocal done
@@ -158,8 +160,14 @@ def match_assign(job: Job) -> Progress:
         job.emit({"stage": "match", "done": 0, "total": 1})
         store.set_meta("stage", "match")
         labels = store.labels()
-        auxiliary = job.resources.auxiliary.codes
-        drawn = quantize_records(spec, labels, auxiliary, last=_doubtful(job, auxiliary), by=draw_by_tool)
+        drawn = quantize_records(
+            spec,
+            labels,
+            job.resources.auxiliary.codes,
+            last=_doubtful(job),
+            held_out=_held_out(job),
+            by=draw_by_tool,
+        )
         # The ledger first: a draw that was made counts, whatever becomes of the run.
         with Ledger.open() as ledger:
             fingerprint = ledger.fingerprint(store.texts())
@@ -174,12 +182,23 @@ def match_assign(job: Job) -> Progress:
     return {"rewritten": store.counts().rewritten}
 
 
-def _doubtful(job: Job, auxiliary: Codes) -> NDArray[np.bool_] | None:
+def _doubtful(job: Job) -> NDArray[np.bool_] | None:
     """Which records are used last, (n,): those in doubt of their labels, as far as `keep` leaves slack."""
-    spec = job.spec
-    if spec.mechanism.keep == 1 or all(attribute.by_column for attribute in spec.attributes):
+    if job.spec.mechanism.keep == 1 or _by_columns(job.spec):
         return None
-    return in_doubt(job.kit, job.store.confidence(), share_for_doubt(spec, auxiliary))
+    share = share_for_doubt(job.spec, job.resources.auxiliary.codes)
+    return in_doubt(job.kit, job.store.confidence(), share)
+
+
+def _held_out(job: Job) -> HeldOut | None:
+    """How well the run's classifier labels public texts; None where it labels nothing."""
+    if _by_columns(job.spec) or job.kit.labeller is None:
+        return None
+    return held_out(job.spec, job.resources.auxiliary.codes, job.kit.labeller)
+
+
+def _by_columns(spec: Spec) -> bool:
+    return all(attribute.by_column for attribute in spec.attributes)
 
 
 def rewrite(job: Job, record_graph: RecordGraph) -> Progress:

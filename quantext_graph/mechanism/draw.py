@@ -22,6 +22,7 @@ from quantext_graph.mechanism.guarantees import (
     release_tree,
     rule_guarantees,
 )
+from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.mechanism.public_draw import DrawnTree, PublicDraw, SecretLeakage
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
@@ -69,6 +70,7 @@ class RecordDraw:
             choice=drawn.choice,
             seeded=drawn.seeded,
             notes=self.guarantees.notes,
+            label_errors=self.guarantees.label_errors,
         )
 
 
@@ -148,6 +150,7 @@ def quantize_records(
     auxiliary: ArrayLike | None,
     *,
     last: ArrayLike | None = None,
+    held_out: HeldOut | None = None,
     by: Drawer = DrawArguments.draw,
 ) -> RecordDraw:
     """Draw the released distribution for private labels, and give every record a target.
@@ -156,6 +159,7 @@ def quantize_records(
         labels: private category codes (n, m), in the order of the spec's attributes and categories.
         auxiliary: public category codes (N, m); none or no rows where the spec has no auxiliary set.
         last: private, (n,): true for records whose labels are in doubt, used when no others are left.
+        held_out: how well the spec's classifier labels public texts, where one does; public.
         by: who carries the draw out; the release graph calls the `quantize` tool.
 
     Raises:
@@ -167,7 +171,7 @@ def quantize_records(
         drawn = by(DrawArguments.of(spec, len(np.asarray(labels)), codes), labels, codes, rng, last)
     except ValueError as error:
         raise QuantextError(f"mechanism: {error}") from None
-    found = rule_guarantees(spec, len(drawn.rows), codes, drawn.tree, drawn.rule)
+    found = rule_guarantees(spec, len(drawn.rows), codes, drawn.tree, drawn.rule, held_out)
     events = [spec.secret_codes(secret) for secret in spec.secrets]
     shares = {title: drawn.released.share(event) for title, event in zip(found.secrets, events, strict=False)}
     return RecordDraw(drawn, found, shares)

@@ -16,6 +16,8 @@ from quantext_graph.core.public_pool import missing_categories
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.selection import JointRule, PerComponentRule, Rule
+from quantext_graph.core.targets import released_count
+from quantext_graph.mechanism.label_errors import HeldOut, what_errors_cost
 from quantext_graph.mechanism.public_draw import Parameter
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.models import Spec
@@ -29,13 +31,15 @@ class Guarantees:
     """The bound of a release before it is made.
 
     `components` is C of the tree; `mechanism` the parameters in use, M and K or γ and k among them;
-    `notes` what a reader of the numbers should know of the auxiliary set.
+    `notes` what a reader of the numbers should know of the auxiliary set, `label_errors` what wrong labels
+    would tell.
     """
 
     secrets: dict[str, Leakage]
     components: int
     mechanism: dict[str, Parameter]
     notes: tuple[str, ...]
+    label_errors: str
 
     @property
     def worst(self) -> Leakage:
@@ -43,11 +47,14 @@ class Guarantees:
         return max(self.secrets.values(), key=lambda leakage: leakage.bound_nats)
 
 
-def guarantees(spec: Spec, n: int, auxiliary: ArrayLike | None) -> Guarantees:
+def guarantees(
+    spec: Spec, n: int, auxiliary: ArrayLike | None, held_out: HeldOut | None = None
+) -> Guarantees:
     """What a release of n records by this spec leaks at most about each secret.
 
     Args:
         auxiliary: public category codes (N, m); none or no rows where the spec has no auxiliary set.
+        held_out: how well the spec's classifier labels public texts, where one does.
 
     Raises:
         SpecError: no way to a tree, or mechanism parameters that contradict each other.
@@ -55,7 +62,8 @@ def guarantees(spec: Spec, n: int, auxiliary: ArrayLike | None) -> Guarantees:
     codes = public_codes(spec, auxiliary)
     try:
         tree = release_tree(spec, codes)
-        return rule_guarantees(spec, n, codes, tree, release_rule(spec, n, codes, pool_seed=0, tree=tree))
+        rule = release_rule(spec, n, codes, pool_seed=0, tree=tree)
+        return rule_guarantees(spec, n, codes, tree, rule, held_out)
     except ValueError as error:
         raise SpecError(f"mechanism: {error}") from None
 
@@ -113,19 +121,25 @@ def levels(spec: Spec, n: int) -> list[int]:
     return [secret_levels(n, secret.precision) for secret in spec.secrets] or [secret_levels(n)]
 
 
-def rule_guarantees(spec: Spec, n: int, auxiliary: Codes | None, tree: Tree, rule: Rule) -> Guarantees:
+def rule_guarantees(
+    spec: Spec, n: int, auxiliary: Codes | None, tree: Tree, rule: Rule, held_out: HeldOut | None = None
+) -> Guarantees:
     """`guarantees` of a tree and a rule that are there already."""
     titles: list[str] = []
     for title in [secret.title for secret in spec.secrets] or [ANY_SECRET]:
         titles.append(title if title not in titles else f"{title} ({len(titles) + 1})")
+    found = {
+        title: rule.leakage(secret_levels=size, log_l=spec.mechanism.log_l)
+        for title, size in zip(titles, levels(spec, n), strict=True)
+    }
+    nats = max(leakage.bound_nats for leakage in found.values())
+    released = released_count(n, spec.mechanism.keep)
     return Guarantees(
-        secrets={
-            title: rule.leakage(secret_levels=size, log_l=spec.mechanism.log_l)
-            for title, size in zip(titles, levels(spec, n), strict=True)
-        },
+        secrets=found,
         components=1 + sum(tree.parent_sizes(spec.sizes)),
         mechanism=_in_use(spec, rule),
         notes=tuple(_notes(spec, auxiliary)),
+        label_errors=what_errors_cost(spec, released, nats, auxiliary, held_out),
     )
 
 

@@ -40,7 +40,8 @@ class DrawnTree(BaseModel):
 
 class PublicDraw(BaseModel):
     """What is public of a draw: mechanism in use, leakage of each secret, released distribution, `shares`
-    by secret, and what makes the very pool again. It is kept in the workspace and told on the card."""
+    by secret, what wrong labels would tell, and what makes the very pool again. It is kept in the workspace
+    and told on the card."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -53,3 +54,4 @@ class PublicDraw(BaseModel):
     choice: tuple[int, ...]
     seeded: bool
     notes: tuple[str, ...] = ()
+    label_errors: str = ""

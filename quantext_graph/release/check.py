@@ -16,6 +16,7 @@ from quantext_graph.models.privacy import tracing_warning
 from quantext_graph.release.estimate import Estimate, estimate
 from quantext_graph.release.spending import Spending, spending_of
 from quantext_graph.spec.models import Spec
+from quantext_graph.steps.held_out import rehearse
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Check:
             ],
             "estimate": self.estimate.to_json(),
             "ledger": self.spending.to_json(),
+            "wrong_labels": self.guarantees.label_errors,
             "warnings": list(self.warnings),
         }
 
@@ -64,6 +66,7 @@ class Check:
                 title: guarantee(each, spec.mechanism.seed is None) for title, each in found.secrets.items()
             },
             "assumptions": assumptions(found.mechanism, spec.mechanism.log_l),
+            "wrong_labels": found.label_errors,
             "model_calls": [self.estimate.calls, self.estimate.calls_at_most],
             "nats_spent_before": round(self.spending.spent, 4),
             "nats_added": round(found.worst.bound_nats, 4),
@@ -86,6 +89,7 @@ class Check:
         for title, leakage in self.guarantees.secrets.items():
             said.append(f"{title}: " + " ".join(guarantee(leakage, spec.mechanism.seed is None)))
         said.append(self._keep_line())
+        said += [f"labels: {found}" for found in [self.guarantees.label_errors] if found]
         said.append("estimate: " + self.estimate.line())
         return said + self.spending.lines()
 
@@ -111,7 +115,7 @@ def check(spec: Spec) -> Check:
     texts, codes = read_auxiliary(spec)
     refuse_private_auxiliary(spec, source, texts)
     characters = sum(len(record.text) for record in source) / len(source)
-    found = guarantees(spec, len(source), codes)
+    found = guarantees(spec, len(source), codes, rehearse(spec, texts, codes))
     warnings = [*source.table.warnings, *found.notes]
     if (warning := tracing_warning()) is not None:
         warnings.append(warning)

@@ -32,6 +32,7 @@ class Facts(Kept):
     released_distribution: dict[str, JsonValue]
     released_shares: dict[str, float]
     notes: tuple[str, ...]
+    label_errors: str = ""
     evaluation: Judgement
     models: ModelNames
 
@@ -50,6 +51,7 @@ def facts(spec: Spec, draw: PublicDraw, report: Report, columns: Sequence[str]) 
         released_distribution=draw.released,
         released_shares=draw.shares,
         notes=draw.notes,
+        label_errors=draw.label_errors,
         evaluation=report.evaluation,
         models=report.models or ModelNames(rewriter=chat.model, verifier=(verify or chat).model),
     )
@@ -92,7 +94,8 @@ def _guarantee_section(known: Facts) -> str:
         lines.append(f"**{leakage.secret}.** {said}")
     log_l = known.leakage[0].log_l
     lines.append("This rests on:")
-    lines.append("\n".join(f"- {line}" for line in assumptions(known.mechanism, log_l)))
+    rests = [*assumptions(known.mechanism, log_l), *filter(None, [known.label_errors])]
+    lines.append("\n".join(f"- {line}" for line in rests))
     lines.append(
         "The bound is Statistic Maximal Leakage: success of any attacker ≤ (their success without the "
         "release) · e^nats."

@@ -14,8 +14,9 @@ its label is published as it is and only the others are written so; `clean` carr
 `--wrong` is a share of labels that the holder has wrong; with `--labeller` the labels are the program's own,
 by a classifier that learned from the public texts, and `--doubt` is the share of public labels that are in
 doubt, which says how sure a label must be not to be used last. `--reader perfect` reads what each text says
-without a mistake: a record's own words its true category, a text that follows its target the target.
-`--reader doubt` sees of each text whether its record's label was in doubt, and no more.
+without a mistake: a record's own words its true category, a text that follows its target the target, but for
+the share `--slips`, which says what its record was. `--reader doubt` sees of the texts that tell their record
+whether its label was in doubt, and no more.
 
 Many releases of two private shares are made. The attacker sees all that is public, learns from other
 releases which words tell the old label, sums over the texts of each target, and names the share (10-fold).
@@ -210,8 +211,8 @@ def private_set(tweets: Tweets, n: int, share: float, rng: np.random.Generator) 
 @dataclass(frozen=True)
 class Release:
     """What an attacker sees: texts and targets. `inside`: whether each record was in the secret, in truth;
-    `says`: whether its text says so to one who reads without a mistake; `doubt`: whether its label was in
-    doubt; `changed`: the share of texts whose labels were changed."""
+    `says`: whether its text says so to one who reads without a mistake; `doubt`: whether it shows that its
+    label was in doubt; `changed`: the share of texts whose labels were changed."""
 
     texts: list[str]
     targets: Codes
@@ -231,8 +232,10 @@ def releases(
     count: int,
     seed: int,
     words: bool = True,
+    slips: float = 0.0,
 ) -> Iterator[Release]:
-    """`count` releases of each share; without `words` no text is written."""
+    """`count` releases of each share; without `words` no text is written. Of the texts that follow their
+    target a share `slips` and says what its record was."""
     for side, share in enumerate(shares):
         for number in range(count):
             rng = np.random.default_rng([seed, side, number])
@@ -242,9 +245,10 @@ def releases(
             chosen = private.of(used)
             texts = program.written(writer, chosen.texts, labels[used], targets, rng) if words else []
             changed = (labels[used] != targets).any(axis=1)
-            as_it_is = (writer == "own") & ~changed
-            says = np.where(as_it_is, chosen.inside, event_mask(targets, tweets.event))
-            yield Release(texts, targets, chosen.inside, says, doubt[used], float(changed.mean()), side)
+            told = rng.random(len(used)) < slips if writer != "own" else ~changed
+            says = np.where(told, chosen.inside, event_mask(targets, tweets.event))
+            seen = doubt[used] & told
+            yield Release(texts, targets, chosen.inside, says, seen, float(changed.mean()), side)
 
 
 def attacked(made: list[Release], sizes: tuple[int, ...], reader: str = "words") -> tuple[float, float]:
@@ -318,7 +322,17 @@ def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
             for writer in asked.writers:
                 words = asked.reader == "words"
                 made = list(
-                    releases(program, private, n, shares, writer, asked.releases, asked.seed, words=words)
+                    releases(
+                        program,
+                        private,
+                        n,
+                        shares,
+                        writer,
+                        asked.releases,
+                        asked.seed,
+                        words=words,
+                        slips=asked.slips,
+                    )
                 )
                 success, alone = attacked(made, tweets.sizes, asked.reader)
                 allowed = min(1.0, 0.5 * math.exp(nats))
@@ -392,6 +406,7 @@ def main() -> None:
     parser.add_argument("--labeller", action="store_true", help="label by the program's own classifier")
     parser.add_argument("--doubt", type=float, nargs="+", default=[0.0])
     parser.add_argument("--reader", choices=("words", "perfect", "doubt"), default="words")
+    parser.add_argument("--slips", type=float, default=0.0, help="texts that miss their target, for readers")
     parser.add_argument("--releases", type=int, default=64)
     parser.add_argument("--audit", action="store_true", help="look at single releases, as the audit does")
     parser.add_argument("--runs", type=int, default=12)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
-from releases import obedient, small_release, write_data, write_spec
+from releases import ATTRIBUTES, obedient, small_release, write_data, write_spec
 
 from quantext_graph.audit.auditing import audit_workspace
 from quantext_graph.data.records import open_table
@@ -94,3 +97,38 @@ def test_check_says_what_keep_does(tmp_path: Path) -> None:
     assert line.startswith("keep 0.6: 24 of the 40 records are released; about ")
     whole = check(spec.model_copy(update={"mechanism": spec.mechanism.model_copy(update={"keep": 1.0})}))
     assert found.estimate.calls < whole.estimate.calls
+
+
+def test_records_whose_labels_are_in_doubt_stay_out_while_there_are_others(tmp_path: Path) -> None:
+    """One message in five names no diagnosis; the classifier alone labels, and is unsure of those."""
+    write_data(tmp_path, 120, auxiliary=600)
+    unclear = _without_diagnosis(tmp_path / "private.csv") | _without_diagnosis(tmp_path / "public.csv")
+    attributes = [{**attribute, "labels": "classifier"} for attribute in ATTRIBUTES]
+    mechanism = {"keep": 0.5, "budget_nats": 3.0}
+    with obedient() as server:
+        spec = load_spec(write_spec(tmp_path, server.url, attributes=attributes, mechanism=mechanism))
+        with Run.start(spec) as run:
+            run.go()
+        assert server.asked_for("labels") <= 60 * 4, "no record was labelled by the model"
+    with Workspace.open(run.workspace) as opened:
+        used = set(opened.store.used())
+        sure = opened.store.confidence().prod(axis=1)
+        texts = list(opened.store.texts())
+    out = [text for number, text in enumerate(texts, 1) if number not in used]
+    assert len(used) == 60
+    assert sum(text in unclear for text in out) >= 0.8 * sum(text in unclear for text in texts)
+    assert np.mean([sure[i - 1] for i in used]) > sure.mean()
+
+
+def _without_diagnosis(path: Path) -> set[str]:
+    """Take the diagnosis out of every fifth message of a file; returns those messages."""
+    rows = [list(row.values) for row in open_table(path)]
+    head = path.read_text(encoding="utf-8").splitlines()[0].split(",")
+    place, done = head.index("message"), set()
+    for row in rows[::5]:
+        said = re.sub("diabetes|asthma|migraine", "it", row[place] or "")
+        row[place] = said
+        done.add(said)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([head, *rows])
+    return done

@@ -1,7 +1,7 @@
 """The steps under a model that answers well, badly or not at all."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,10 @@ from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.examples import Examples
 from quantext_graph.steps.extract import Extraction
-from quantext_graph.steps.label import label
+from quantext_graph.steps.label import in_doubt, label, learn, read_ahead
 from quantext_graph.steps.rewrite import rewrite
 from quantext_graph.steps.verify import evaluate, verify
+from quantext_graph.workspace.records import StoredRecord
 
 MakeKit = Callable[..., Kit]
 
@@ -58,6 +59,66 @@ def test_a_classifier_labels_alone_where_it_is_sure(make_kit: MakeKit) -> None:
 def test_a_classifier_stands_in_where_the_model_fails(make_kit: MakeKit) -> None:
     found = label(make_kit(Script(replies(labels="nothing")), rows=60), "lovely umbrella")
     assert found.codes[0] == 0
+
+
+def test_what_the_labellers_differ_on_is_in_doubt(make_kit: MakeKit) -> None:
+    unsure = "a lovely awful kettle by the umbrella"
+    agreed, opposed = (
+        label(make_kit(Script(replies(labels=f'{{"Mood": "{mood}", "Topic": "tea"}}')), rows=60), unsure)
+        for mood in ("glad", "None")
+    )
+    classifier = learn(make_kit(Script(replies()), rows=60), [unsure])[0][0]
+    assert classifier.argmax() != 2
+    assert opposed.confidence[0] <= min(0.5, float(np.exp(classifier.max())))
+    assert opposed.confidence[0] < agreed.confidence[0]
+
+
+def test_texts_read_ahead_get_the_labels_that_they_get_alone(make_kit: MakeKit) -> None:
+    kit = make_kit(Script(replies()), rows=60)
+    records = [StoredRecord(i, i, f"{text} and so on {i}", {}) for i, (text, _) in enumerate(auxiliary(25))]
+    ahead = list(read_ahead(kit, iter(records)))
+    assert [record for record, _ in ahead] == records
+    for record, learned in ahead:
+        found, by_itself = label(kit, record.text, learned=learned), label(kit, record.text)
+        assert found.codes == by_itself.codes
+        assert found.confidence == pytest.approx(by_itself.confidence)
+    assert [learned for _, learned in read_ahead(make_kit(Script(replies())), records)] == [{}] * len(records)
+
+
+def test_nothing_is_read_before_it_is_wanted(make_kit: MakeKit) -> None:
+    taken: list[int] = []
+
+    def records() -> Iterator[StoredRecord]:
+        for i in range(1000):
+            taken.append(i)
+            yield StoredRecord(i, i, "a lovely kettle", {})
+
+    source = read_ahead(make_kit(Script(replies()), rows=60), records())
+    next(source)
+    assert len(taken) < 100
+
+
+def test_doubt_is_measured_on_public_texts_and_by_what_the_secrets_name(make_kit: MakeKit) -> None:
+    secret = [{"name": "sad", "where": {"Mood": "sad"}}]
+    kit = make_kit(Script(replies()), rows=60, spec=Spec.model_validate({**SPEC, "secrets": secret}))
+    assert kit.labeller is not None
+    held_out = kit.labeller.confidence
+    for share in (0.1, 0.3):
+        found = in_doubt(kit, held_out, share)
+        assert found.mean() == pytest.approx(share, abs=0.01)
+        assert held_out[found, 0].max() < held_out[~found, 0].min()
+    assert not in_doubt(kit, held_out, 0.0).any()
+    certain = held_out.copy()
+    certain[:, 0] = 1.0  # as a column's
+    assert not in_doubt(kit, certain, 0.3).any()
+
+
+def test_without_public_texts_or_with_columns_alone_nothing_is_in_doubt(make_kit: MakeKit) -> None:
+    unsure = np.full((4, 2), 0.3)
+    assert not in_doubt(make_kit(Script(replies())), unsure, 0.3).any()
+    attributes = [{**raw, "column": raw["name"]} for raw in SPEC["attributes"]]
+    columns = Spec.model_validate({**SPEC, "attributes": attributes})
+    assert not in_doubt(make_kit(Script(replies()), rows=60, spec=columns), unsure, 0.3).any()
 
 
 def test_a_question_names_another_attribute_only_where_that_tells_something(make_kit: MakeKit) -> None:

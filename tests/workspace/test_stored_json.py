@@ -37,6 +37,7 @@ DRAW: dict[str, Any] = {
     "choice": [7],
     "seeded": False,
     "notes": ["a note"],
+    "label_errors": "what wrong labels would tell",
 }
 REPORT: dict[str, Any] = {
     "n": 60,
