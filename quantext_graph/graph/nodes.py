@@ -103,12 +103,20 @@ def _pass(
         if spec.executor == "ray":
             _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
         else:
-            done, workers = work(step, job.kit, record_graph), spec.limits.concurrency
+            done, workers = work(step, job.kit, record_graph), _workers(spec, step)
             given = ahead(step, job.kit, items)
             run_pass(given, done, keep, workers=workers, stop=job.stop, idle=job.idle)
     except Halted:
         if not job.stop():
             raise
+
+
+def _workers(spec: Spec, step: Step) -> int:
+    """How many records are in work at a time. An embedded model labels one after the other: a label is all
+    reading, which several slots share the cores for, and the questions on one text share what was read. With
+    eight at a time it read the same prompts again and again, for three times the CPU."""
+    labels = spec.models.verify or spec.models.chat
+    return 1 if step == "label" and labels.embedded else spec.limits.concurrency
 
 
 def _ray_workers(job: Job) -> RayWorkers:

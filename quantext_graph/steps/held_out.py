@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quantext_graph.core.arrays import Codes
 from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.spec.models import Attribute, Spec
-from quantext_graph.steps.classifier import TextClassifier
 from quantext_graph.steps.public_rows import ENOUGH
+
+if TYPE_CHECKING:
+    from quantext_graph.steps.classifier import TextClassifier
 
 MOST = 2_000
 """Public texts that a rehearsal learns from: a second of CPU."""
@@ -21,6 +24,8 @@ def rehearse(spec: Spec, texts: Sequence[str], codes: Codes) -> HeldOut | None:
     where it labels nothing. `texts` and their `codes` (N, m) are the auxiliary set."""
     if len(texts) < ENOUGH or not any(by_classifier(attribute) for attribute in spec.attributes):
         return None
+    from quantext_graph.steps.classifier import TextClassifier  # most specs can be checked without
+
     rows = np.random.default_rng(0).permutation(len(texts))[:MOST]
     learned = TextClassifier.fit([texts[i] for i in rows], codes[rows], spec.sizes, features="words")
     return held_out(spec, codes[rows], learned)

@@ -194,13 +194,21 @@ class Store:
     # -- rewrites -------------------------------------------------------------------------------
 
     def unwritten(self) -> Iterator[tuple[int, str, tuple[int, ...], tuple[int, ...]]]:
-        """(id, text, labels, target) of the records that have no rewrite yet."""
+        """(id, text, labels, target) of the records that have no rewrite yet, those of one target together:
+        a model server need not read again what their prompts share."""
+        with self._reading() as db:
+            left = "SELECT id FROM targets WHERE id NOT IN (SELECT id FROM rewrites) ORDER BY codes, id"
+            order = [row[0] for row in db.execute(left)]
         query = (
             "SELECT r.id, r.text, l.codes, t.codes FROM records r JOIN labels l ON l.id = r.id "
-            "JOIN targets t ON t.id = r.id WHERE r.id > ? AND r.id NOT IN (SELECT id FROM rewrites)"
+            "JOIN targets t ON t.id = r.id WHERE r.id IN (SELECT value FROM json_each(?)) "
+            "ORDER BY t.codes, r.id"
         )
-        for id_, text, codes, target in self._pages(query):
-            yield id_, text, tuple(json.loads(codes)), tuple(json.loads(target))
+        for start in range(0, len(order), PAGE):
+            with self._reading() as db:
+                page = db.execute(query, (json.dumps(order[start : start + PAGE]),)).fetchall()
+            for id_, text, codes, target in page:
+                yield id_, text, tuple(json.loads(codes)), tuple(json.loads(target))
 
     def put_rewrite(self, rewrite: Rewrite) -> None:
         values = (rewrite.id, rewrite.text, int(rewrite.verified), json.dumps(rewrite.detail.model_dump()))

@@ -45,6 +45,7 @@ def finished(tmp_path: Path, **output: Any) -> Workspace:
         pool_seed=1,
         choice=(0,),
         seeded=False,
+        label_errors="Labels are taken as right: if 5 in 100 were wrong",
     )
     store.put_draw(draw, np.arange(N), np.arange(N)[:, None] % 3)
     for i in range(1, N + 1):
@@ -82,6 +83,25 @@ def test_the_order_is_a_fresh_permutation(tmp_path: Path) -> None:
     assert sorted(orders[0]) == sorted(kept)
 
 
+def test_records_are_written_target_by_target_each_once_and_not_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quantext_graph.workspace.store.PAGE", 7)
+    store = finished(tmp_path).store
+    assert list(store.unwritten()) == []
+    store.put_rewrite(Rewrite(5, "missed", False, RewriteDetail(snippets=())))
+    store.put_rewrite(Rewrite(9, "missed too", False, RewriteDetail(snippets=())))
+    assert store.forget_unverified() == 2
+    assert [(id_, target) for id_, _, _, target in store.unwritten()] == [(5, (1,)), (9, (2,))]
+    for i in range(1, N + 1):
+        store.put_rewrite(Rewrite(i, "missed", False, RewriteDetail(snippets=())))
+    store.forget_unverified()
+    left = list(store.unwritten())
+    assert sorted(id_ for id_, *_ in left) == list(range(1, N + 1))
+    assert [target for *_, target in left] == sorted(target for *_, target in left)
+    assert {(text, target) for _, text, _, target in left} == {(f"PRIVATE {i}", (i % 3,)) for i in range(N)}
+
+
 def test_nothing_private_is_in_the_folder(tmp_path: Path) -> None:
     folder = publish(finished(tmp_path), tmp_path / "release")
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "data.csv", "release.json"]
@@ -98,6 +118,7 @@ def test_the_card_says_the_bound_and_its_assumptions(tmp_path: Path) -> None:
     card = (folder / "README.md").read_text(encoding="utf-8")
     front = yaml.safe_load(card.split("---")[1])
     assert front["configs"] == [{"config_name": "default", "data_files": "data.csv"}]
+    assert "\n- Labels are taken as right: if 5 in 100 were wrong" in card
     assert front["size_categories"] == ["n<1K"]
     assert "at most 1.00 nats" in card
     assert "at most 2.72 times as likely" in card
