@@ -103,7 +103,7 @@ def _pass(
         if spec.executor == "ray":
             _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
         else:
-            done, workers = work(step, job.kit, record_graph), _workers(spec, step)
+            done, workers = work(step, job.kit, record_graph), at_a_time(spec, step)
             given = ahead(step, job.kit, items)
             run_pass(given, done, keep, workers=workers, stop=job.stop, idle=job.idle)
     except Halted:
@@ -111,7 +111,7 @@ def _pass(
             raise
 
 
-def _workers(spec: Spec, step: Step) -> int:
+def at_a_time(spec: Spec, step: Step) -> int:
     """How many records are in work at a time. An embedded model labels one after the other: a label is all
     reading, which several slots share the cores for, and the questions on one text share what was read. With
     eight at a time it read the same prompts again and again, for three times the CPU."""

@@ -168,8 +168,8 @@ def _all_alike(sizes: tuple[int, ...]) -> Codes:
 
 
 def _hundredths(share: float) -> str:
-    """A share in hundredths; what is not certain is not said to be."""
-    return f"{min(99, round(100 * share)) if share < 1 else 100}"
+    """A share in hundredths; nothing here is said to be certain."""
+    return f"{min(99, round(100 * share))}"
 
 
 def _mean(values: NDArray[np.bool_] | NDArray[np.float64]) -> float:

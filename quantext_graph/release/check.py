@@ -89,7 +89,7 @@ class Check:
         for title, leakage in self.guarantees.secrets.items():
             said.append(f"{title}: " + " ".join(guarantee(leakage, spec.mechanism.seed is None)))
         said.append(self._keep_line())
-        said += [f"labels: {found}" for found in [self.guarantees.label_errors] if found]
+        said += filter(None, [self.guarantees.label_errors])
         said.append("estimate: " + self.estimate.line())
         return said + self.spending.lines()
 

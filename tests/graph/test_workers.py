@@ -6,7 +6,9 @@ from itertools import count
 
 import pytest
 
+from quantext_graph.graph.nodes import at_a_time
 from quantext_graph.graph.workers import run_pass
+from quantext_graph.spec.loading import parse_spec
 
 
 def test_every_item_is_done_once_and_kept_in_the_callers_thread() -> None:
@@ -69,3 +71,25 @@ def test_after_an_error_what_is_in_work_is_kept_and_nothing_is_started() -> None
         run_pass(count(), work, kept.append, workers=4, stop=lambda: False)
     assert 3 not in kept
     assert len(kept) < 20
+
+
+@pytest.mark.parametrize(
+    ("chat", "verify", "workers"),
+    [
+        ("embedded:smollm2-135m", None, 1),
+        ("openai:big", "embedded:smollm2-135m", 1),
+        ("embedded:smollm2-135m", "openai:big", 6),
+        ("openai:big", None, 6),
+    ],
+)
+def test_an_embedded_model_labels_one_record_at_a_time(chat: str, verify: str | None, workers: int) -> None:
+    spec = parse_spec(
+        {
+            "data": {"path": "none.csv"},
+            "attributes": [{"name": "mood", "categories": ["glad", "sad"]}],
+            "models": {"chat": chat, "verify": verify},
+            "limits": {"concurrency": 6},
+        }
+    )
+    assert at_a_time(spec, "label") == workers
+    assert at_a_time(spec, "rewrite") == 6

@@ -132,3 +132,17 @@ def _without_diagnosis(path: Path) -> set[str]:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([head, *rows])
     return done
+
+
+def test_check_says_what_wrong_labels_cost(tmp_path: Path) -> None:
+    write_data(tmp_path, 120, auxiliary=400)
+    attributes = [{**attribute, "labels": "both"} for attribute in ATTRIBUTES]
+    mechanism = {"keep": 0.6, "budget_nats": 0.3}
+    spec = load_spec(
+        write_spec(tmp_path, "http://127.0.0.1:9/v1", attributes=attributes, mechanism=mechanism)
+    )
+    found = check(spec)
+    said = found.guarantees.label_errors
+    assert said.startswith("Labels are taken as right"), "the classifier makes no mistake on such texts"
+    assert said in found.lines()
+    assert found.to_json()["wrong_labels"] == found.public()["wrong_labels"] == said
