@@ -28,7 +28,8 @@ from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.mechanism.slack import share_for_doubt
 from quantext_graph.models.errors import Halted
 from quantext_graph.spec.errors import QuantextError
-from quantext_graph.spec.models import Spec
+from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.steps.context import Kit
 from quantext_graph.steps.held_out import held_out
 from quantext_graph.steps.label import Labels, in_doubt
 from quantext_graph.workspace.ledger import Ledger
@@ -103,7 +104,7 @@ def _pass(
         if spec.executor == "ray":
             _ray_workers(job).run_pass(step, items, keep, stop=job.stop, idle=job.idle)
         else:
-            done, workers = work(step, job.kit, record_graph), at_a_time(spec, step)
+            done, workers = work(step, job.kit, record_graph), at_a_time(step, job.kit)
             given = ahead(step, job.kit, items)
             run_pass(given, done, keep, workers=workers, stop=job.stop, idle=job.idle)
     except Halted:
@@ -111,12 +112,12 @@ def _pass(
             raise
 
 
-def at_a_time(spec: Spec, step: Step) -> int:
+def at_a_time(step: Step, kit: Kit) -> int:
     """How many records are in work at a time. An embedded model labels one after the other: a label is all
     reading, which several slots share the cores for, and the questions on one text share what was read. With
     eight at a time it read the same prompts again and again, for three times the CPU."""
-    labels = spec.models.verify or spec.models.chat
-    return 1 if step == "label" and labels.embedded else spec.limits.concurrency
+    embedded = ModelSpec(model=kit.verify.name).embedded
+    return 1 if step == "label" and embedded else kit.spec.limits.concurrency
 
 
 def _ray_workers(job: Job) -> RayWorkers:

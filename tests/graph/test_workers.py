@@ -5,10 +5,13 @@ import time
 from itertools import count
 
 import pytest
+from instant import InstantEndpoint
 
 from quantext_graph.graph.nodes import at_a_time
 from quantext_graph.graph.workers import run_pass
+from quantext_graph.models.chat_model import ChatModel
 from quantext_graph.spec.loading import parse_spec
+from quantext_graph.steps.context import prepare
 
 
 def test_every_item_is_done_once_and_kept_in_the_callers_thread() -> None:
@@ -73,23 +76,12 @@ def test_after_an_error_what_is_in_work_is_kept_and_nothing_is_started() -> None
     assert len(kept) < 20
 
 
-@pytest.mark.parametrize(
-    ("chat", "verify", "workers"),
-    [
-        ("embedded:smollm2-135m", None, 1),
-        ("openai:big", "embedded:smollm2-135m", 1),
-        ("embedded:smollm2-135m", "openai:big", 6),
-        ("openai:big", None, 6),
-    ],
-)
-def test_an_embedded_model_labels_one_record_at_a_time(chat: str, verify: str | None, workers: int) -> None:
-    spec = parse_spec(
-        {
-            "data": {"path": "none.csv"},
-            "attributes": [{"name": "mood", "categories": ["glad", "sad"]}],
-            "models": {"chat": chat, "verify": verify},
-            "limits": {"concurrency": 6},
-        }
-    )
-    assert at_a_time(spec, "label") == workers
-    assert at_a_time(spec, "rewrite") == 6
+@pytest.mark.parametrize(("name", "workers"), [("embedded:smollm2-135m", 1), ("openai:big", 6)])
+def test_an_embedded_model_labels_one_record_at_a_time(name: str, workers: int) -> None:
+    attributes = [{"name": "mood", "categories": ["glad", "sad"]}]
+    raw = {"data": {"path": "none.csv"}, "attributes": attributes, "limits": {"concurrency": 6}}
+    spec = parse_spec(raw)
+    chat, verify = (ChatModel(each, [InstantEndpoint(spec)], remote=False) for each in ("openai:big", name))
+    kit = prepare(spec, [], chat, verify)
+    assert at_a_time("label", kit) == workers
+    assert at_a_time("rewrite", kit) == 6
