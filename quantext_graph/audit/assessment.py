@@ -5,7 +5,6 @@ All of it is private: it holds true shares and, in the pairs, texts. Nothing of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +19,7 @@ from quantext_graph.audit.evidence import Evidence, Pairs, Points, Reading
 from quantext_graph.audit.inputs import AuditInputs, Pair
 from quantext_graph.audit.labelling import read_release
 from quantext_graph.audit.metrics import Utility, compare
+from quantext_graph.audit.on_target import judgement
 from quantext_graph.audit.text_channel import TextChannel
 from quantext_graph.audit.utility import Reference, category_tv
 from quantext_graph.core.arrays import Codes, Floats
@@ -48,7 +48,6 @@ class AuditReport:
     def to_json(self) -> dict[str, Any]:
         """Figures that `json.dumps(allow_nan=False)` takes: what is not known is null."""
         inputs = self.inputs
-        accuracy = inputs.evaluator_accuracy or [math.nan] * len(self.spec.attributes)
         return {
             "private": True,
             "n_private": len(inputs.private_texts),
@@ -68,13 +67,7 @@ class AuditReport:
                 for title, each in (inputs.draw.leakage if inputs.draw else {}).items()
             ],
             "seeded": bool(inputs.draw and inputs.draw.seeded),
-            "evaluator": {
-                "name": inputs.evaluator,
-                "accuracy": {
-                    attribute.name: None if math.isnan(value) else value
-                    for attribute, value in zip(self.spec.attributes, accuracy, strict=True)
-                },
-            },
+            "on_target": None if inputs.judgement is None else inputs.judgement.model_dump(),
             "notes": list(self.notes),
         }
 
@@ -131,7 +124,7 @@ def audit(
     )
     attacks, skipped = every_attack(evidence)
     channels = text_channels(inputs, spec, rng)
-    inputs = _judged(inputs, readings)
+    inputs = _judged(inputs, readings, spec)
     progress("measure")
     utility, notes = measure(inputs, spec, private, released)
     return AuditReport(
@@ -182,12 +175,18 @@ def _tv(inputs: AuditInputs, spec: Spec, codes: Codes | None) -> dict[str, float
     return found
 
 
-def _judged(inputs: AuditInputs, readings: Sequence[Reading]) -> AuditInputs:
-    """Where nobody has said what the released texts say, the first who could read them does."""
-    for reading in readings:
-        if inputs.realised is None and (reading.codes != UNKNOWN).any():
-            return replace(inputs, realised=reading.codes, evaluator=reading.by, evaluator_accuracy=None)
-    return inputs
+def _judged(inputs: AuditInputs, readings: Sequence[Reading], spec: Spec) -> AuditInputs:
+    """Where nobody has said what the released texts say, the first who could read them does; how often they
+    are right is known of the private texts that they read beside them."""
+    able = [reading for reading in readings if (reading.codes != UNKNOWN).any()]
+    if inputs.realised is not None or not able:
+        return inputs
+    judge, targets = able[0], inputs.targets
+    judged = None
+    if targets is not None:
+        names = [attribute.name for attribute in spec.attributes]
+        judged = judgement(judge.codes, targets, judge.raw, names, evaluator=judge.by)
+    return replace(inputs, realised=judge.codes, judgement=judged)
 
 
 def _pairs(pairs: Sequence[Pair]) -> Pairs | None:

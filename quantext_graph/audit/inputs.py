@@ -11,13 +11,15 @@ from quantext_graph.core.rules import MechanismParameters
 from quantext_graph.core.selection import Choice, Rule
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.reports import Judgement
 
 
 @dataclass(frozen=True)
 class Pair:
     """A record before and after, with category codes; `realised` is what an evaluator read off the text.
 
-    `attempts` is how many texts were written for it, `failures` why those that were turned down were.
+    `attempts` is how many texts were written for it, `failures` why those that were turned down were;
+    `spec_words`: no model wrote the text, it is made of the words of the spec alone.
     """
 
     before: str = field(repr=False)
@@ -30,6 +32,7 @@ class Pair:
     failures: tuple[str, ...] = ()
     verified: bool = True
     fallback: bool = False
+    spec_words: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class AuditInputs:
     """A release and what it was made of. What is None is not known, and what needs it is skipped.
 
     Codes are (n, m) in the order of the spec's attributes and categories, `UNKNOWN` for a label nobody
-    gave. The two corpora may differ in size, and their rows do not correspond: `pairs` do.
+    gave. The two corpora may differ in size, and their rows do not correspond: `pairs`, where there are any,
+    are those of `released_texts`, in order. `judgement` is what the one who read `realised` says of it.
     """
 
     private_texts: Sequence[str] = field(repr=False)
@@ -56,8 +60,7 @@ class AuditInputs:
     released_texts: Sequence[str] = field(repr=False)
     targets: Codes | None = field(default=None, repr=False)
     realised: Codes | None = field(default=None, repr=False)
-    evaluator: str = ""
-    evaluator_accuracy: Sequence[float] | None = None
+    judgement: Judgement | None = None
     pairs: Sequence[Pair] = field(default=(), repr=False)
     after_attempts: Sequence[float] = ()
     auxiliary_texts: Sequence[str] = field(default=(), repr=False)

@@ -19,8 +19,9 @@ from quantext_graph.audit.attacks import UNKNOWN, Attack, share
 from quantext_graph.audit.inputs import Pair
 from quantext_graph.audit.metrics import METRICS, Utility
 from quantext_graph.audit.utility import token_length
-from quantext_graph.audit.verdict import share_on_target, verdict
+from quantext_graph.audit.verdict import verdict
 from quantext_graph.spec.models import Spec
+from quantext_graph.workspace.reports import Judgement
 
 MOST_ROWS = 2_000
 """Records on the page; a browser gets slow beyond. Those that missed their target come first."""
@@ -162,26 +163,26 @@ def _steps(heights: np.ndarray[Any, np.dtype[np.float64]]) -> str:
 
 
 def _verification(report: AuditReport) -> Row:
-    inputs = report.inputs
-    accuracy = report.to_json()["evaluator"]["accuracy"]
-    by_attribute = []
-    if inputs.targets is not None and inputs.realised is not None:
-        for r, attribute in enumerate(report.spec.attributes):
-            labelled = (inputs.realised[:, r] != UNKNOWN) & (inputs.targets[:, r] != UNKNOWN)
-            hits = (inputs.realised[:, r] == inputs.targets[:, r])[labelled]
-            value = float(hits.mean()) if len(hits) else None
-            by_attribute.append(
-                {"name": attribute.name, "share": value, "accuracy": accuracy[attribute.name]}
-            )
+    inputs, judged = report.inputs, report.inputs.judgement
     return {
-        "evaluator": inputs.evaluator,
-        "on_target": share_on_target(report),
-        "by_attribute": by_attribute,
+        "judged": judged,
+        "by_attribute": [] if judged is None else [_judged(judged, name) for name in judged.accuracy],
         "after_attempts": list(enumerate(inputs.after_attempts, 1)),
         "failures": Counter(reason for pair in inputs.pairs for reason in pair.failures).most_common(),
         "verified": sum(pair.verified for pair in inputs.pairs),
-        "fallbacks": sum(pair.fallback for pair in inputs.pairs),
+        "fallbacks": sum(pair.fallback and not pair.spec_words for pair in inputs.pairs),
+        "spec_words": sum(pair.spec_words for pair in inputs.pairs),
         "pairs": len(inputs.pairs),
+    }
+
+
+def _judged(judged: Judgement, name: str) -> Row:
+    return {
+        "name": name,
+        "corrected": judged.corrected_by_attribute.get(name),
+        "read": judged.read_by_attribute[name],
+        "accuracy": judged.accuracy[name],
+        "chance": judged.chance.get(name),
     }
 
 
@@ -202,8 +203,16 @@ def _rows(spec: Spec, pairs: Sequence[Pair]) -> Iterator[Row]:
             "changes": sum(had != wanted for had, wanted in zip(labels, target, strict=True)),
             "attempts": pair.attempts,
             "failures": list(dict.fromkeys(pair.failures)),
-            "status": "missed" if not pair.verified else "fallback" if pair.fallback else "verified",
+            "status": _status(pair),
         }
+
+
+def _status(pair: Pair) -> str:
+    if pair.spec_words:
+        return "spec"
+    if not pair.verified:
+        return "missed"
+    return "fallback" if pair.fallback else "verified"
 
 
 def _names(spec: Spec, codes: Sequence[int]) -> list[str]:

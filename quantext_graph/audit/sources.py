@@ -17,6 +17,7 @@ from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.errors import QuantextError, SpecError
 from quantext_graph.spec.loading import load_spec
 from quantext_graph.spec.models import Source, Spec
+from quantext_graph.steps.wording import spec_words
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.records import StoredPair
 
@@ -34,17 +35,17 @@ def inputs_of_run(workspace: Workspace) -> AuditInputs:
             f"{workspace.folder}: not at the gate yet; `quantext resume {workspace.folder}` goes on"
         )
     realised = np.array(store.meta("realised"), dtype=np.int64)
-    pairs = [_pair(found, tuple(said)) for found, said in zip(store.pairs(), realised.tolist(), strict=True)]
+    pairs = [
+        _pair(spec, found, tuple(said)) for found, said in zip(store.pairs(), realised.tolist(), strict=True)
+    ]
     auxiliary_texts, auxiliary = read_auxiliary(spec)
-    accuracy = report.evaluation.accuracy.values()
     return AuditInputs(
         private_texts=list(store.texts()),
         private_codes=store.labels(),
         released_texts=[pair.after for pair in pairs],
         targets=store.assigned(),
         realised=realised,
-        evaluator=report.evaluation.evaluator,
-        evaluator_accuracy=[np.nan if share is None else share for share in accuracy],
+        judgement=report.evaluation,
         pairs=pairs,
         after_attempts=store.private_report().on_target_after_attempts,
         auxiliary_texts=auxiliary_texts,
@@ -53,7 +54,7 @@ def inputs_of_run(workspace: Workspace) -> AuditInputs:
     )
 
 
-def _pair(found: StoredPair, realised: tuple[int, ...]) -> Pair:
+def _pair(spec: Spec, found: StoredPair, realised: tuple[int, ...]) -> Pair:
     attempts = found.detail.attempts
     return Pair(
         before=found.text,
@@ -66,6 +67,7 @@ def _pair(found: StoredPair, realised: tuple[int, ...]) -> Pair:
         failures=tuple(reason for attempt in attempts for reason in attempt.failures),
         verified=found.verified,
         fallback=found.detail.fallback,
+        spec_words=found.released == spec_words(spec, found.target),
     )
 
 

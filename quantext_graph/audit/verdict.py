@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quantext_graph.audit.assessment import AuditReport
-from quantext_graph.audit.attacks import UNKNOWN, Attack
+from quantext_graph.audit.attacks import Attack
 from quantext_graph.audit.metrics import METRICS
 
 NEAR = 0.01
@@ -74,16 +74,9 @@ def _utility(report: AuditReport) -> str:
         f"The released texts score {report.utility.aggregate:.0%} in the mean of four measures of "
         f"usefulness, least in {METRICS.find(least).phrase} ({rescaled[least]:.0%})"
     )
-    on_target = share_on_target(report)
-    if on_target is None:
+    judged = report.inputs.judgement
+    if judged is None:
         return kept + "; nobody has read whether they say what they were written to say."
-    return kept + f", and {on_target:.0%} of them say all they were written to say."
-
-
-def share_on_target(report: AuditReport) -> float | None:
-    """Share of the released texts that say all of their target, of those that the evaluator labelled."""
-    target, realised = report.inputs.targets, report.inputs.realised
-    if target is None or realised is None:
-        return None
-    labelled = (realised != UNKNOWN).all(axis=1) & (target != UNKNOWN).all(axis=1)
-    return float((realised == target)[labelled].all(axis=1).mean()) if labelled.any() else None
+    if judged.corrected is None:
+        return f"{kept}. {judged.headline}"
+    return f"{kept}, and {judged.corrected} of them say all they were written to say."

@@ -6,21 +6,22 @@ private one stays in the workspace.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from quantext_graph.audit.on_target import judgement
 from quantext_graph.core.distribution import distribution_from_json, total_variation_from
 from quantext_graph.graph.job import Job
 from quantext_graph.graph.workers import run_pass
 from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.verify import Evaluation, evaluate
+from quantext_graph.steps.wording import spec_words
 from quantext_graph.workspace.records import StoredPair
-from quantext_graph.workspace.reports import Judgement, ModelNames, PrivateReport, Report, SecretShares
+from quantext_graph.workspace.reports import ModelNames, PrivateReport, Report, SecretShares
 from quantext_graph.workspace.store import Store
 
 Array = np.ndarray[Any, Any]
@@ -36,21 +37,23 @@ def figures(job: Job) -> tuple[Report, PrivateReport, Array]:
     assert draw is not None
     judge = _judge_by_classifier if job.kit.evaluator is not None else _judge_by_model
     realised, after, evaluation = judge(job)
-    hits = realised == store.assigned()
-    names = [attribute.name for attribute in spec.attributes]
-    accuracy = [None if math.isnan(share) else share for share in evaluation.accuracy]
+    off = np.array([pair.released == spec_words(spec, pair.target) for pair in store.pairs()])
+    judged = judgement(
+        realised,
+        store.assigned(),
+        job.kit.held_out,
+        [attribute.name for attribute in spec.attributes],
+        evaluator=evaluation.evaluator,
+        off=off,
+    )
+    assert judged is not None  # every text that is released has a target
     public = Report(
         n=store.n_released,
         leakage=draw.leakage,
         models=ModelNames(rewriter=job.kit.chat.name, verifier=job.kit.verify.name),
-        evaluation=Judgement(
-            evaluator=evaluation.evaluator,
-            accuracy=dict(zip(names, accuracy, strict=True)),
-            on_target=float(hits.all(axis=1).mean()),
-            by_attribute=dict(zip(names, hits.mean(axis=0).tolist(), strict=True)),
-        ),
+        evaluation=judged,
     )
-    return public, _private(spec, store, draw, after), realised
+    return public, _private(spec, store, draw, after, int(off.sum())), realised
 
 
 def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
@@ -97,7 +100,7 @@ def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
     return np.array([realised[i] for i in ids]), np.array([after[i] for i in ids]), evaluation
 
 
-def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array) -> PrivateReport:
+def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array, worded: int) -> PrivateReport:
     labels, assigned = store.labels(), store.assigned()
     released = distribution_from_json(draw.released)
     combos, counts = np.unique(labels, axis=0, return_counts=True)
@@ -126,7 +129,8 @@ def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array) -> Privat
         mean_changes=float((store.used_labels() != assigned).sum(axis=1).mean()),
         verified=totals.verified,
         unverified=totals.unverified,
-        fallbacks=fallbacks,
+        fallbacks=fallbacks - worded,
+        spec_words=worded,
         on_target_after_attempts=tuple(after.mean(axis=0).tolist()),
         failures=dict(failures.most_common()),
         dropped=store.meta("dropped", {}),

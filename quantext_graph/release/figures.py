@@ -40,10 +40,12 @@ def published_card(folder: Path, name: str) -> str:
 
 
 class PublicFigures(TypedDict):
-    """What the release card will say: `guarantee` in plain words by secret, `evaluation` of the texts."""
+    """What the release card will say: `guarantee` in plain words by secret, the share `on_target` in words,
+    `evaluation` of the texts in figures."""
 
     records: int
     guarantee: dict[str, list[str]]
+    on_target: str
     evaluation: dict[str, JsonValue]
 
 
@@ -54,6 +56,7 @@ def public_figures(folder: Path) -> PublicFigures:
     return {
         "records": report.n,
         "guarantee": {each.secret: guarantee(each, not draw.seeded) for each in report.leakage},
+        "on_target": report.evaluation.headline,
         "evaluation": report.evaluation.model_dump(),
     }
 
@@ -72,15 +75,11 @@ def gate_lines(workspace: Path) -> list[str]:
     with Workspace.open(workspace) as opened:
         public, draw = _at_gate(opened)
         private = opened.store.private_report()
-    evaluation = public.evaluation
-    accuracy = ", ".join(
-        f"{name} {share:.0%}" if share is not None else f"{name} not known"
-        for name, share in evaluation.accuracy.items()
-    )
+    worded = f", {private.spec_words} made of the spec's words alone" if private.spec_words else ""
     lines = [
-        f"{public.n} records, all rewritten; {private.verified} on target by the verifier, "
-        f"{private.fallbacks} written from the target alone.",
-        f"On target by {evaluation.evaluator}: {evaluation.on_target:.0%} (its own accuracy: {accuracy}).",
+        f"{public.n} records; {private.verified} texts accepted by the verifier, which chose among them, "
+        f"{private.fallbacks} written from the target alone{worded}.",
+        public.evaluation.headline,
         f"Private and released distribution differ by {private.tv_to_release:.2f} in total variation "
         "(private figure).",
     ]
@@ -134,7 +133,7 @@ def named(
 
 def pair_lines(pair: NamedPair) -> list[str]:
     """A before/after pair with category names, as a person is shown it: private."""
-    mark = "" if pair["verified"] else "  [not on target]"
+    mark = "" if pair["verified"] else "  [turned down by the verifier]"
     return [
         f"before  ({', '.join(pair['labels'])})",
         f"  {pair['text']}",

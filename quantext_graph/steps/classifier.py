@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -34,6 +34,13 @@ _SCALE = 2.0
 
 _FLOOR = 1e-3
 """Probability of a category that the auxiliary set never shows: unlikely, yet not impossible."""
+
+
+class HeldOut(NamedTuple):
+    """What a judge `read` off texts whose labels are known, and the `true` ones, both (N, m)."""
+
+    read: Codes
+    true: Codes
 
 
 @dataclass(frozen=True)
@@ -103,10 +110,10 @@ class TextClassifier:
             found = [_normal(values - prior) for values, prior in zip(found, self.priors, strict=True)]
         return tuple(found)
 
-    def score(self, texts: Sequence[str], codes: Codes) -> tuple[float, ...]:
-        """Share of right labels of each attribute, on rows apart from the training set."""
-        found = np.stack([values.argmax(axis=1) for values in self.log_probabilities(texts)], axis=1)
-        return tuple((found == codes).mean(axis=0).tolist())
+    def held_out(self, texts: Sequence[str], codes: Codes) -> HeldOut:
+        """What it reads off rows apart from the training set, whose labels (N, m) are known."""
+        read = np.stack([values.argmax(axis=1) for values in self.log_probabilities(texts)], axis=1)
+        return HeldOut(read, codes)
 
 
 class _Features:

@@ -16,7 +16,7 @@ from quantext_graph.mechanism.guarantees import release_tree
 from quantext_graph.models.chat_model import ChatModel, text_embedding
 from quantext_graph.spec.errors import SpecError
 from quantext_graph.spec.models import Attribute, Spec
-from quantext_graph.steps.classifier import Features, TextClassifier
+from quantext_graph.steps.classifier import Features, HeldOut, TextClassifier
 from quantext_graph.steps.examples import Combination, Examples
 from quantext_graph.steps.openings import Openings
 from quantext_graph.steps.passages import is_small, passage_words
@@ -38,9 +38,9 @@ class Kit:
 
     `labeller` labels records (all auxiliary rows); `picker` judges drafts (part of the rows, words);
     `evaluator` judges the release and takes no part in picking (the other rows, characters). Without
-    `ENOUGH` rows the LLM labels and picks alone, and all rows train the evaluator. `telling` are the words
-    that notes must not hold; `small` says that the writer is a small model, which needs short passages and
-    openings.
+    `ENOUGH` rows the LLM labels and picks alone, and all rows train the evaluator. `held_out` is what the
+    evaluator read off public rows that it had not seen. `telling` are the words that notes must not hold;
+    `small` says that the writer is a small model, which needs short passages and openings.
     """
 
     spec: Spec
@@ -54,7 +54,7 @@ class Kit:
     labeller: TextClassifier | None
     picker: TextClassifier | None
     evaluator: TextClassifier | None
-    evaluator_accuracy: tuple[float, ...] | None
+    held_out: HeldOut | None
     telling: TellingWords
     small: bool
 
@@ -96,7 +96,7 @@ def prepare(
     say("learn", 0, 3)
     labeller = _learn(spec, texts, codes, "all", embedding) if len(rows) >= ENOUGH else None
     say("learn", 1, 3)
-    picker, evaluator, accuracy = _judges(spec, texts, codes, embedding, say)
+    picker, evaluator, held_out = _judges(spec, texts, codes, embedding, say)
     say("learn", 3, 3)
     combinations: list[Combination] = [tuple(row) for row in codes.tolist()]
     examples = Examples.of(texts, combinations, labeller)
@@ -117,7 +117,7 @@ def prepare(
         labeller,
         picker,
         evaluator,
-        accuracy,
+        held_out,
         TellingWords.of(spec, texts, codes),
         small,
     )
@@ -136,19 +136,19 @@ def _learn(
 
 def _judges(
     spec: Spec, texts: Sequence[str], codes: np.ndarray, embedding: Embeddings | None, say: Progress
-) -> tuple[TextClassifier | None, TextClassifier | None, tuple[float, ...] | None]:
-    """Picker and evaluator, on rows apart where there are enough, and the evaluator's held-out accuracy."""
+) -> tuple[TextClassifier | None, TextClassifier | None, HeldOut | None]:
+    """Picker and evaluator, on rows apart where there are enough, and how the evaluator reads others."""
     if len(texts) < SMALLEST:
         return None, None, None
     if len(texts) < ENOUGH:
         alone = _learn(spec, texts, codes, "characters")
-        return None, alone, alone.accuracy
+        return None, alone, HeldOut(alone.predicted, codes)
     order = np.random.default_rng(1).permutation(len(texts))
     first, second = np.split(order, [int(0.6 * len(order))])
     picker = _learn(spec, [texts[i] for i in first], codes[first], "words", embedding)
     say("learn", 2, 3)
     evaluator = _learn(spec, [texts[i] for i in second], codes[second], "characters")
-    return picker, evaluator, evaluator.score([texts[i] for i in first], codes[first])
+    return picker, evaluator, evaluator.held_out([texts[i] for i in first], codes[first])
 
 
 def _tree(spec: Spec, codes: np.ndarray) -> Tree:

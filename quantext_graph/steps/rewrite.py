@@ -25,7 +25,7 @@ from quantext_graph.steps.passages import Passage, joined
 from quantext_graph.steps.telling import GAP
 from quantext_graph.steps.texts import Written, folded, is_essay, is_refusal, windows
 from quantext_graph.steps.verify import rank
-from quantext_graph.steps.wording import chosen, describe, opinion_lines, opinions
+from quantext_graph.steps.wording import chosen, describe, opinion_lines, spec_words
 
 _TEMPERATURE, _WARMER, _MIN_P = 0.6, 0.1, 0.08
 _USUAL_WORDS = 40
@@ -72,10 +72,7 @@ def fallback(kit: Kit, kept: Extraction, target: Sequence[int]) -> Draft:
 
 def last_resort(kit: Kit, target: Sequence[int]) -> str:
     """Words that come from the spec alone, for when no model wrote anything that may be published."""
-    said = opinions(kit.spec, target)
-    if said:
-        return " ".join(said)
-    return describe(kit.spec, target)
+    return spec_words(kit.spec, target)
 
 
 @dataclass

@@ -15,7 +15,8 @@ import numpy as np
 from quantext_graph.models.chat_model import Outcome, Usage
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.questions import SURE, Scores
-from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, shares_run, words
+from quantext_graph.steps.texts import folded, is_copy, is_essay, is_refusal, shares_run, words
+from quantext_graph.steps.wording import spec_words
 
 _HOPELESS = float(np.log(0.05))
 """Log-probability below which the picker's word on an attribute is final."""
@@ -27,8 +28,8 @@ _TOLD = 3.0
 @dataclass(frozen=True)
 class Verdict:
     """`failures` names attributes that are off target, or "empty", "refusal", "essay", "copy",
-    "example", or the outcome of a call that failed. `score` orders texts of one record. A text that is
-    not `publishable` must not leave, whatever else happens."""
+    "example", "spec" (its words alone), or the outcome of a call that failed. `score` orders texts of one
+    record. A text that is not `publishable` must not leave, whatever else happens."""
 
     on_target: bool
     publishable: bool
@@ -40,11 +41,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What texts say according to the evaluator: `codes` (n, m), and its held-out accuracy for each
-    attribute (NaN where it is not known)."""
+    """What texts say according to the evaluator: `codes` (n, m), -1 where it could not tell."""
 
     codes: np.ndarray
-    accuracy: tuple[float, ...]
     evaluator: str
     usage: Usage = field(default_factory=Usage)
 
@@ -110,18 +109,14 @@ def evaluate(kit: Kit, texts: Sequence[str]) -> Evaluation:
     if kit.evaluator is not None:
         found = kit.evaluator.log_probabilities(texts)
         codes = np.stack([values.argmax(axis=1) for values in found], axis=1)
-        accuracy = kit.evaluator_accuracy or kit.evaluator.accuracy
-        return Evaluation(
-            codes, accuracy, "a classifier trained on auxiliary rows that took no part in picking"
-        )
-    m = len(kit.spec.attributes)
-    codes, usage = np.full((len(texts), m), -1, dtype=np.int64), Usage()
+        return Evaluation(codes, "a classifier trained on auxiliary rows that took no part in picking")
+    codes, usage = np.full((len(texts), len(kit.spec.attributes)), -1, dtype=np.int64), Usage()
     for row, text in enumerate(texts):
         answer = kit.questions.weigh(text, kit.order)
         usage += answer.usage
         for i, scores in answer.scores.items():
             codes[row, i] = int(scores.argmax())
-    return Evaluation(codes, (float("nan"),) * m, f"{kit.verify.name}, which took part in picking", usage)
+    return Evaluation(codes, f"{kit.verify.name}, which took part in picking", usage)
 
 
 def _faults(kit: Kit, text: str, target: tuple[int, ...], source: str) -> tuple[str, ...]:
@@ -129,6 +124,8 @@ def _faults(kit: Kit, text: str, target: tuple[int, ...], source: str) -> tuple[
     if not words(text):
         return ("empty",)
     faults = [name for name, found in (("refusal", is_refusal(text)), ("essay", is_essay(text))) if found]
+    if folded(text) == folded(spec_words(kit.spec, target)):
+        faults.append("spec")
     if source and is_copy(text, source):
         faults.append("copy")
     shown = (text for _, text in kit.examples.gapped(target, kit.telling.neutral, kit.passage_words))

@@ -36,6 +36,12 @@ def describe(spec: Spec, target: Sequence[int]) -> str:
     return "; ".join(_clause(attribute, category) for attribute, category in chosen(spec, target)) + "."
 
 
+def spec_words(spec: Spec, target: Sequence[int]) -> str:
+    """A text for a target in the words of the spec alone, for when no model wrote one. It is no text on
+    target, whoever reads it: it says so only as the spec does."""
+    return " ".join(opinions(spec, target)) or describe(spec, target)
+
+
 def opinions(spec: Spec, target: Sequence[int], limit: int = 6) -> tuple[str, ...]:
     """First-person sentences that fit the target: up to `limit`, shared fairly by the attributes."""
     pools = [category.opinions for _, category in chosen(spec, target) if category.opinions]

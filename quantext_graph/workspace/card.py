@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from quantext_graph.mechanism.plain_words import assumptions, guarantee
 from quantext_graph.mechanism.public_draw import Parameter, PublicDraw, SecretLeakage
-from quantext_graph.spec.models import Spec
+from quantext_graph.spec.models import Recipe, Rewriting, Spec
 from quantext_graph.workspace.records import Kept
 from quantext_graph.workspace.reports import Judgement, ModelNames, Report
 
@@ -26,6 +26,7 @@ class Facts(Kept):
     n: int
     columns: tuple[str, ...]
     attributes: dict[str, tuple[str, ...]]
+    rewriting: Rewriting
     mechanism: dict[str, Parameter]
     private: bool
     leakage: tuple[SecretLeakage, ...]
@@ -45,6 +46,7 @@ def facts(spec: Spec, draw: PublicDraw, report: Report, columns: Sequence[str]) 
         n=report.n,
         columns=tuple(columns),
         attributes={a.name: a.category_names for a in spec.attributes},
+        rewriting=spec.rewriting,
         mechanism=draw.mechanism,
         private=not draw.seeded,
         leakage=draw.leakage,
@@ -79,11 +81,34 @@ def card(known: Facts, data_file: str) -> str:
 
 def _intro(known: Facts) -> str:
     return (
-        f"{known.n} texts, every one rewritten by a language model from snippets of a private text "
-        "towards a combination of attributes that was drawn at random. The attribute distribution of this "
-        "release is one of many publicly known candidates, drawn among those near the private one "
-        "(QuanText, Alg. 1). "
+        f"{known.n} texts, each for a combination of attributes that was drawn at random. The attribute "
+        "distribution of this release is one of many publicly known candidates, drawn among those near the "
+        f"private one (QuanText, Alg. 1). {_how_made(known)} "
         f"Made with quantext-graph {known.quantext_graph}."
+    )
+
+
+_MADE_BY: dict[Recipe, str] = {
+    "notes": "{model} wrote each text from notes of a private text and its drawn combination.",
+    "source": "{model} rewrote each private text towards its drawn combination.",
+    "none": "A private text that already had its drawn combination stands here in its own words; {others}.",
+}
+_SHORTAGE = {
+    "notes": "the others were written by {model} from notes of a private text and their combination",
+    "public": "the others are public texts of their combination",
+}
+
+
+def _how_made(known: Facts) -> str:
+    """By which ways a text may have come about, without how many did: that tells of the private texts."""
+    made, model = known.rewriting, known.models.rewriter
+    said = _MADE_BY[made.recipe].format(model=model, others=_SHORTAGE[made.shortage].format(model=model))
+    if made.recipe == "none" and made.shortage == "public":
+        return said
+    return (
+        f"{said} Where it wrote nothing from a private text that could be published, it wrote the text from "
+        "the combination alone; where it failed at that too, the text is made of the spec's words, such as "
+        "“gender: male”, and counts as off target."
     )
 
 
@@ -110,18 +135,19 @@ def _mechanism_section(known: Facts) -> str:
 
 
 def _evaluation_section(known: Facts) -> str:
-    evaluation = known.evaluation
+    judged = known.evaluation
     rows = "\n".join(
-        f"| {name} | {_percent(share)} | {_percent(evaluation.accuracy.get(name))} |"
-        for name, share in evaluation.by_attribute.items()
+        f"| {name} | {judged.corrected_by_attribute.get(name) or 'cannot be told'} | {_percent(right)} | "
+        f"{_percent(judged.chance.get(name))} |"
+        for name, right in judged.accuracy.items()
     )
     models = known.models
     return (
         "## How well the texts say what they should\n\n"
-        f"On target in all attributes at once: {_percent(evaluation.on_target)} of the released texts, "
-        f"judged by {evaluation.evaluator}.\n\n"
-        "| attribute | texts on target | the judge's own held-out accuracy |\n|---|---|---|\n"
-        f"{rows}\n\nRewritten by {models.rewriter}, checked on the way by {models.verifier}."
+        f"{judged.headline}\n\n"
+        "| attribute | texts on target, corrected for the judge's mistakes | judge right on texts held out | "
+        f"by chance |\n|---|---|---|---|\n{rows}\n\n"
+        f"Written by {models.rewriter}, checked on the way by {models.verifier}."
     )
 
 

@@ -370,6 +370,6 @@ def test_a_run_that_misses_its_targets_fails_and_is_tried_again(tmp_path: Path, 
         call("start_release", retry_failed=True)
         assert background.wait(work, 300).state == "gate"
     public, private = call("explain_audit", workspace="release.work")
-    assert sorted(public) == ["evaluation", "guarantee", "private_report", "records"]
+    assert sorted(public) == ["evaluation", "guarantee", "on_target", "private_report", "records"]
     assert any("points from the truth" in line for line in private["shown"])
     assert (work / "report.html").is_file()

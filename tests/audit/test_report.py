@@ -9,6 +9,7 @@ import pytest
 
 from quantext_graph.audit.assessment import audit
 from quantext_graph.audit.inputs import AuditInputs, Draw, Pair
+from quantext_graph.audit.on_target import judgement
 from quantext_graph.audit.report import marked_segments, render
 from quantext_graph.audit.text_channel import TextChannel
 from quantext_graph.audit.verdict import verdict
@@ -20,7 +21,17 @@ HOSTILE = (
     "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'> & \"it\" {{ 7 * 7 }}"
 )
 MECHANISM = {"selection": "joint", "pool": "public", "spread": 0.3, "budget_nats": 1.0, "pool_size": 500}
+NAMES = ["Topic", "Stance"]
 SPEC = corpus.spec(**MECHANISM)
+
+
+def judged(realised, targets, rng):
+    """Of a judge who reads nine known topics of ten right, and of whom nothing is known about stances."""
+    known = np.column_stack([rng.integers(3, size=200), np.full(200, -1)])
+    read = np.where((rng.random(200) < 0.1)[:, None], (known + 1) % 3, known)
+    return judgement(
+        read=realised, targets=targets, known=(read, known), names=NAMES, evaluator="a classifier"
+    )
 
 
 def release(n=60, seed=0):
@@ -55,8 +66,7 @@ def release(n=60, seed=0):
         released_texts=after,
         targets=drawn.assigned,
         realised=realised,
-        evaluator="a classifier",
-        evaluator_accuracy=(0.9, float("nan")),
+        judgement=judged(realised, drawn.assigned, rng),
         pairs=pairs,
         after_attempts=(0.6, 0.8, 0.9),
         auxiliary_texts=corpus.write(public, rng),
@@ -107,7 +117,9 @@ def test_the_figures_are_those_that_are_promised(report):
     for attack in figures["attacks"]:
         assert {"attack", "secret", "estimate", "error", "prior_error"} <= attack.keys()
     assert figures["secrets"][0]["private"] == 0.8
-    assert figures["evaluator"]["accuracy"] == {"Topic": 0.9, "Stance": None}
+    assert figures["on_target"]["accuracy"]["Topic"] == pytest.approx(0.9, abs=0.05)
+    assert figures["on_target"]["accuracy"]["Stance"] is None
+    assert figures["on_target"]["corrected"] is None, "of a judge of whom not all is known"
 
 
 def test_no_figure_holds_a_text(report, inputs):

@@ -100,7 +100,7 @@ def test_a_release_by_the_apps_own_client(server: ObedientServer, spec: Spec, tm
     graph.invoke(Command(resume={"approve": True}), CONFIG, context=where)
     released = json.loads((tmp_path / "out" / "release.json").read_text())
     assert released["models"] == {"rewriter": "ChatOpenAI:tiny", "verifier": "ChatOpenAI:tiny"}
-    assert "Rewritten by ChatOpenAI:tiny" in (tmp_path / "out" / "README.md").read_text()
+    assert "Written by ChatOpenAI:tiny" in (tmp_path / "out" / "README.md").read_text()
     assert len(server.asked) >= 24
 
 

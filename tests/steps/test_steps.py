@@ -238,13 +238,16 @@ def test_the_evaluator_is_apart_from_the_picker_and_knows_its_accuracy(make_kit:
     assert len(kit.picker.predicted) + len(kit.evaluator.predicted) == 360
     found = evaluate(kit, ["awful bitter gloomy umbrella drizzle of rain"])
     assert found.codes.tolist() == [[1, 1]]
-    assert min(found.accuracy) > 0.9
+    assert kit.held_out is not None
+    assert kit.held_out.true.shape == (len(kit.picker.predicted), 2), "the rows that it did not learn from"
+    assert (kit.held_out.read == kit.held_out.true).mean(axis=0).min() > 0.9
 
 
 def test_without_an_auxiliary_set_the_evaluation_says_who_judged(make_kit: MakeKit) -> None:
-    found = evaluate(make_kit(Script(replies())), ["one", "two"])
+    kit = make_kit(Script(replies()))
+    found = evaluate(kit, ["one", "two"])
     assert found.codes.tolist() == [[1, 1], [1, 1]]
-    assert np.isnan(found.accuracy).all()
+    assert kit.held_out is None
     assert "took part" in found.evaluator
 
 

@@ -20,13 +20,14 @@ from quantext_graph.workspace.records import Rewrite, RewriteDetail
 N = 60
 
 
-def finished(tmp_path: Path, **output: Any) -> Workspace:
+def finished(tmp_path: Path, rewriting: dict[str, str] | None = None, **output: Any) -> Workspace:
     """A workspace as a run leaves it at the gate, filled by hand."""
     spec = parse_spec(
         {
             "data": {"path": "a.csv"},
             "attributes": [{"name": "mood", "categories": ["glad", "sad", "NONE"]}],
             "secrets": [{"name": "glad people", "where": {"mood": "glad"}}],
+            "rewriting": rewriting or {},
             "output": output,
         }
     )
@@ -53,8 +54,18 @@ def finished(tmp_path: Path, **output: Any) -> Workspace:
         store.put_rewrite(
             Rewrite(i, f"new text {i}, with a comma", True, RewriteDetail(snippets=("PRIVATE",)))
         )
-    evaluation = {"evaluator": "a judge", "on_target": 0.7, "by_attribute": {"mood": 0.7}}
-    store.set_meta("report", {"n": N, "evaluation": evaluation | {"accuracy": {"mood": 0.8}}})
+    share = {"share": 0.7, "low": 0.6, "high": 0.8}
+    evaluation = {
+        "evaluator": "a judge",
+        "accuracy": {"mood": 0.8},
+        "chance": {"mood": 0.5},
+        "judge_better_than_chance": {"mood": True},
+        "read_on_target": 0.65,
+        "read_by_attribute": {"mood": 0.65},
+        "corrected": share,
+        "corrected_by_attribute": {"mood": share},
+    }
+    store.set_meta("report", {"n": N, "evaluation": evaluation})
     store.set_meta("private_report", {"labels": "PRIVATE"})
     return workspace
 
@@ -125,11 +136,58 @@ def test_the_card_says_the_bound_and_its_assumptions(tmp_path: Path) -> None:
     assert "right at most 27%" in card
     assert "style term" in card
     assert "What it tells an attacker by itself is not counted as leakage" in card
-    assert "70%" in card
-    assert "80%" in card
+    assert "On target in all attributes at once: 70% (90 % interval 60% to 80%)" in card
+    assert "| mood | 70% (90 % interval 60% to 80%) | 80% | 50% |" in card
     known = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     assert known["n"] == N
     assert known["leakage"][0]["bound_nats"] == 1.0
+
+
+def test_the_card_tells_no_share_where_the_judge_is_at_chance(tmp_path: Path) -> None:
+    workspace = finished(tmp_path)
+    report: Any = workspace.store.meta("report")
+    report["evaluation"] |= {
+        "accuracy": {"mood": 0.53},
+        "chance": {"mood": 0.52},
+        "judge_better_than_chance": {"mood": False},
+        "corrected": None,
+        "corrected_by_attribute": {},
+    }
+    workspace.store.set_meta("report", report)
+    card = (publish(workspace, tmp_path / "release") / "README.md").read_text(encoding="utf-8")
+    assert (
+        "The judge reads mood right 53% of the time, by chance 52%: no share on target can be told." in card
+    )
+    assert "| mood | cannot be told | 53% | 52% |" in card
+    assert "65%" not in card
+
+
+@pytest.mark.parametrize(
+    ("rewriting", "words", "never"),
+    [
+        (
+            {},
+            ("from notes of a private text", "as “gender: male”, and counts as off target"),
+            (),
+        ),
+        ({"recipe": "source"}, ("rewrote each private text towards",), ("from notes",)),
+        ({"recipe": "none"}, ("stands here in its own words", "written by", "off target"), ()),
+        (
+            {"recipe": "none", "shortage": "public"},
+            ("stands here in its own words", "the others are public texts"),
+            ("written by", "off target"),
+        ),
+    ],
+)
+def test_the_card_says_in_words_how_texts_may_have_been_made(
+    tmp_path: Path, rewriting: dict[str, str], words: tuple[str, ...], never: tuple[str, ...]
+) -> None:
+    card = (publish(finished(tmp_path, rewriting), tmp_path / "release") / "README.md").read_text(
+        encoding="utf-8"
+    )
+    intro = card.split("## What it hides")[0]
+    assert [word for word in words if word not in intro] == []
+    assert [word for word in never if word in intro] == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.loading import parse_spec
-from quantext_graph.workspace.card import facts
+from quantext_graph.workspace.card import card, facts
 from quantext_graph.workspace.folder import Workspace
 from quantext_graph.workspace.records import Rewrite, RewriteDetail, StoredAttempt
 from quantext_graph.workspace.reports import PrivateReport, Report
@@ -44,10 +44,20 @@ REPORT: dict[str, Any] = {
     "leakage": [LEAKAGE],
     "evaluation": {
         "evaluator": "a judge",
-        "accuracy": {"mood": None},
-        "on_target": 0.7,
-        "by_attribute": {"mood": 0.7},
+        "accuracy": {"mood": 0.8},
+        "chance": {"mood": 0.5},
+        "judge_better_than_chance": {"mood": True},
+        "read_on_target": 0.7,
+        "read_by_attribute": {"mood": 0.7},
+        "corrected": {"share": 0.8, "low": 0.7, "high": 0.9},
+        "corrected_by_attribute": {"mood": {"share": 0.8, "low": 0.7, "high": 0.9}},
     },
+}
+OF_BEFORE = {
+    "evaluator": "a judge",
+    "accuracy": {"mood": None},
+    "on_target": 0.7,
+    "by_attribute": {"mood": 0.7},
 }
 PRIVATE: dict[str, Any] = {
     "labels": {"mood": {"glad": 40, "sad": 20}},
@@ -57,6 +67,7 @@ PRIVATE: dict[str, Any] = {
     "verified": 50,
     "unverified": 10,
     "fallbacks": 3,
+    "spec_words": 1,
     "on_target_after_attempts": [0.5, 0.8],
     "failures": {"mood": 4},
     "dropped": {"empty": 1},
@@ -83,15 +94,23 @@ def test_keys_and_values_stay_as_they_were(model: Any, stored: dict[str, Any]) -
     assert json.loads(json.dumps(model.model_validate(stored).model_dump())) == stored
 
 
-def test_a_run_of_before_the_models_were_named_can_be_published(workspace: Workspace) -> None:
+def test_a_run_of_before_models_were_named_or_shares_corrected_is_published(
+    workspace: Workspace,
+) -> None:
     store = workspace.store
-    for key, value in (("draw", DRAW), ("report", REPORT), ("private_report", PRIVATE)):
+    old = REPORT | {"evaluation": OF_BEFORE}
+    for key, value in (("draw", DRAW), ("report", old), ("private_report", PRIVATE)):
         store.set_meta(key, value)
     draw, report = store.draw(), store.report()
     assert draw is not None
     assert report is not None
     said = facts(workspace.spec, draw, report, ["id", "text"])
     assert said.models.rewriter == workspace.spec.models.chat.model
+    assert said.evaluation.read_on_target == 0.7
+    assert (
+        said.evaluation.headline == "How often a judge is right is not known: no share on target can be told."
+    )
+    assert "70%" not in card(said, "data.csv")
     assert store.private_report().usage[0].calls == 1
 
 

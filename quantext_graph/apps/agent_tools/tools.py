@@ -161,7 +161,7 @@ class ReleaseTools:
         """How far a run is: running, at the gate (done, waits for approval), published, stopped, failed."""
         found = background.standing(self.path(workspace))
         counts = found.counts
-        shown = [f"{counts.verified} of {counts.rewritten} rewritten texts are on target (private figure)"]
+        shown = [f"{counts.verified} of {counts.rewritten} texts accepted by the verifier (private figure)"]
         if found.reason and found.state in ("stopped", "failed"):
             shown.append(found.reason)
         return Answer(found.public(), shown, {"verified": counts.verified, "unverified": counts.unverified})

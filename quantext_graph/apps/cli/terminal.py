@@ -62,7 +62,7 @@ class ProgressBars:
     def __call__(self, event: Mapping[str, Any]) -> None:
         stage, done, total = event["stage"], event["done"], event["total"]
         title = TITLES.get(stage, stage)
-        note = f"{event['verified']} on target" if "verified" in event else event.get("note", "")
+        note = f"{event['verified']} accepted" if "verified" in event else event.get("note", "")
         if self._progress is None:
             self._line(title, done, total, note)
             return

@@ -180,7 +180,5 @@ def _question(tools: ReleaseTools, workspace: str, output: str | None) -> str:
         place = tools.path(output) if output else opened.spec.output.path
     figures = public_figures(folder)
     promised = [f"{secret}: {' '.join(lines)}" for secret, lines in figures["guarantee"].items()]
-    seen = (
-        f"{figures['evaluation']['on_target']:.0%} of the texts say what they should, by a judge of its own."
-    )
-    return "\n".join([f"Publish {figures['records']} records to {place}?", *promised, seen])
+    asked = f"Publish {figures['records']} records to {place}?"
+    return "\n".join([asked, *promised, figures["on_target"]])
