@@ -1,4 +1,4 @@
-"""The audit of one release: its utility, every attack that can be made on it, and what a report shows.
+"""The audit of one release: what it is good for, every attack that can be made on it, what a report shows.
 
 All of it is private: it holds true shares and, in the pairs, texts. Nothing of it goes into a release.
 """
@@ -15,7 +15,9 @@ from langchain_core.embeddings import Embeddings
 from quantext_graph.audit.attack_kinds import every_attack
 from quantext_graph.audit.attacks import UNKNOWN, Attack, AttackedSecret, Skipped, attacked_secrets, share
 from quantext_graph.audit.dealing import text_channels
+from quantext_graph.audit.downstream import DownstreamUse, downstream_use
 from quantext_graph.audit.evidence import Evidence, Pairs, Points, Reading
+from quantext_graph.audit.fidelity import Fidelity, fidelity
 from quantext_graph.audit.inputs import AuditInputs, Pair
 from quantext_graph.audit.labelling import read_release
 from quantext_graph.audit.metrics import Utility, compare
@@ -41,6 +43,8 @@ class AuditReport:
     attacks: tuple[Attack, ...]
     skipped: tuple[Skipped, ...]
     channels: tuple[TextChannel, ...]
+    fidelity: Fidelity
+    downstream: tuple[DownstreamUse, ...]
     notes: tuple[str, ...]
     private_points: Floats = field(repr=False)
     released_points: Floats = field(repr=False)
@@ -53,6 +57,8 @@ class AuditReport:
             "n_private": len(inputs.private_texts),
             "n_released": len(inputs.released_texts),
             "utility": self.utility.to_json(),
+            "fidelity": self.fidelity.to_json(),
+            "downstream": [use.to_json() for use in self.downstream],
             "attacks": [attack.to_json() for attack in self.attacks],
             "text_channel": [channel.to_json() for channel in self.channels],
             "skipped": [{"attack": skip.attack, "reason": skip.reason} for skip in self.skipped],
@@ -127,14 +133,17 @@ def audit(
     inputs = _judged(inputs, readings, spec)
     progress("measure")
     utility, notes = measure(inputs, spec, private, released)
+    uses, unlearned = downstream_use(inputs, spec, rng)
     return AuditReport(
         spec,
         inputs,
         utility,
         tuple(secrets),
         tuple(attacks),
-        (*_not_answerable(spec, secrets), *skipped),
+        (*_not_answerable(spec, secrets), *skipped, *unlearned),
         tuple(channels),
+        fidelity(inputs, points, rng),
+        tuple(uses),
         tuple(notes),
         *_map(private, released, rng),
     )

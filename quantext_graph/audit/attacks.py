@@ -60,7 +60,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An attack that could not be made, and why (for people)."""
+    """An attack that could not be made, or a use that could not be tried, and why (for people)."""
 
     attack: str
     reason: str

@@ -16,10 +16,12 @@ from jinja2 import Environment, StrictUndefined
 from quantext_graph.audit.assessment import AuditReport
 from quantext_graph.audit.attack_kinds import attack_kind
 from quantext_graph.audit.attacks import UNKNOWN, Attack, share
+from quantext_graph.audit.fidelity import RIVALS
 from quantext_graph.audit.inputs import Pair
 from quantext_graph.audit.metrics import METRICS, Utility
 from quantext_graph.audit.utility import token_length
 from quantext_graph.audit.verdict import verdict
+from quantext_graph.audit.word_runs import LONGEST
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.reports import Judgement
 
@@ -54,6 +56,8 @@ def render(report: AuditReport) -> str:
             "private": (report.private_points * [96, 56] + 2).round(2).tolist(),
             "released": (report.released_points * [96, 56] + 2).round(2).tolist(),
         },
+        rivals=RIVALS,
+        longest_run=LONGEST,
         verification=_verification(report),
         pairs=list(_rows(report.spec, report.inputs.pairs)),
         pair_count=len(report.inputs.pairs),
