@@ -59,6 +59,10 @@ class Judgement(Kept):
                 f"{self.evaluator} and corrected for its mistakes."
             )
         doubtful = [name for name in self.accuracy if not self.judge_better_than_chance.get(name)]
+        if not doubtful:
+            return (
+                f"What hits and what misses looks alike to {self.evaluator}: no share on target can be told."
+            )
         known = [self._chance_words(name) for name in doubtful if self.accuracy[name] is not None]
         if not known:
             return f"How often {self.evaluator} is right is not known: no share on target can be told."
