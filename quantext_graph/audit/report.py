@@ -39,7 +39,7 @@ def render(report: AuditReport) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["points"] = lambda value: f"{100 * value:.1f}"
-    environment.filters["percent"] = lambda value: "–" if value is None else f"{100 * value:.1f} %"
+    environment.filters["percent"] = lambda value: "–" if value is None else f"{100 * value:.1f}\u00a0%"
     source = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     return environment.from_string(source).render(
         nonce=secrets.token_urlsafe(18),

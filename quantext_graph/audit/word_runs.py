@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,5 +79,5 @@ class WordRuns:
         return starts, sums[starts]
 
 
-def _repeated(counts: Counter[tuple[Hashable, ...]]) -> int:
+def _repeated(counts: Counter[tuple[str, ...]]) -> int:
     return sum(count for count in counts.values() if count > 1)

@@ -105,10 +105,11 @@ def _how_made(known: Facts) -> str:
     said = _MADE_BY[made.recipe].format(model=model, others=_SHORTAGE[made.shortage].format(model=model))
     if made.recipe == "none" and made.shortage == "public":
         return said
+    attribute, categories = next(iter(known.attributes.items()))
     return (
         f"{said} Where it wrote nothing from a private text that could be published, it wrote the text from "
         "the combination alone; where it failed at that too, the text is made of the spec's words, such as "
-        "“gender: male”, and counts as off target."
+        f"“{attribute}: {categories[0]}”, and counts as off target."
     )
 
 
@@ -142,9 +143,10 @@ def _evaluation_section(known: Facts) -> str:
         for name, right in judged.accuracy.items()
     )
     models = known.models
+    taken = " This takes the judge to err on these texts as on public ones." if judged.corrected else ""
     return (
         "## How well the texts say what they should\n\n"
-        f"{judged.headline}\n\n"
+        f"{judged.headline}{taken}\n\n"
         "| attribute | texts on target, corrected for the judge's mistakes | judge right on texts held out | "
         f"by chance |\n|---|---|---|---|\n{rows}\n\n"
         f"Written by {models.rewriter}, checked on the way by {models.verifier}."

@@ -167,7 +167,7 @@ def test_the_card_tells_no_share_where_the_judge_is_at_chance(tmp_path: Path) ->
     [
         (
             {},
-            ("from notes of a private text", "as “gender: male”, and counts as off target"),
+            ("from notes of a private text", "as “mood: glad”, and counts as off target"),
             (),
         ),
         ({"recipe": "source"}, ("rewrote each private text towards",), ("from notes",)),
