@@ -18,7 +18,9 @@ from quantext_graph.core.candidates import candidate_pool
 from quantext_graph.core.chow_liu import Tree
 from quantext_graph.core.distribution import TableDistribution, TreeDistribution, empirical_tables
 from quantext_graph.core.joint_pool import DirichletSource, JointPool, Source, TableSource, TreeSource
+from quantext_graph.core.own_words import FEWEST_FILLED, FilledSource, fill_limits, own_words_caps
 from quantext_graph.core.public_pool import (
+    DENSE_CELLS,
     proper_events,
     public_joint,
     public_tree,
@@ -26,6 +28,7 @@ from quantext_graph.core.public_pool import (
     tilted_components,
 )
 from quantext_graph.core.selection import JointRule, PerComponentRule, Rule, joint_selection_size
+from quantext_graph.core.targets import released_count
 
 JOINT_POOL = 200_000
 """M where nothing says otherwise."""
@@ -48,6 +51,7 @@ class MechanismParameters:
     `keep` is κ, the share of the records that is released; 1 is the paper.
     `blind` keeps the joint rule from looking at the secrets' shares: the budget buys nearness in all
     else, and the released share stays where the pool puts it.
+    `filled` keeps the candidates to what records in their own words and texts of the auxiliary set can fill.
     """
 
     selection: Literal["per_component", "joint"] = "joint"
@@ -62,6 +66,7 @@ class MechanismParameters:
     log_l: float = 0.0
     blind: bool = False
     keep: float = 1.0
+    filled: bool = False
 
 
 def build_rule(
@@ -117,6 +122,11 @@ def _check(parameters: MechanismParameters, auxiliary: Codes | None) -> None:
         )
     if parameters.pool == "dirichlet" and parameters.spread is not None:
         raise ValueError("spread moves the candidates of a public pool; set pool: public, or remove spread")
+    if parameters.filled and (parameters.selection != "joint" or parameters.pool == "dirichlet"):
+        raise ValueError(
+            "public texts fill candidates around the public joint; set selection: joint and pool: public, or "
+            "let the shortage be written: rewriting.shortage: notes"
+        )
     if parameters.blind and parameters.selection != "joint":
         raise ValueError("blind is for the joint rule; set selection: joint, or remove blind")
     if parameters.spread is not None and not 0 <= parameters.spread <= 1:
@@ -134,6 +144,8 @@ def _joint_rule(
 ) -> JointRule:
     budget = 1.0 if parameters.budget_nats is None else parameters.budget_nats
     source = _source(parameters, tree, sizes, auxiliary, secrets)
+    if parameters.filled:
+        source = _filled(source, parameters, n, pool_seed, auxiliary)
     size = parameters.pool_size
     if size is None:
         size = joint_pool_size(budget, width=source.width, n=n, sizes=sizes)
@@ -161,6 +173,29 @@ def _source(
         return TableSource(joint, events, parameters.spread)
     assert isinstance(joint, TreeDistribution)
     return TreeSource(joint, events, parameters.spread)
+
+
+def _filled(
+    source: Source, parameters: MechanismParameters, n: int, pool_seed: int, auxiliary: Codes | None
+) -> FilledSource:
+    """The source kept to what can be filled; which candidates that are is public, so the bound stays."""
+    assert auxiliary is not None
+    if not isinstance(source, TableSource):
+        raise ValueError(
+            f"more than {DENSE_CELLS} combinations of categories; public texts fill fewer, so name fewer "
+            "attributes, or let the shortage be written: rewriting.shortage: notes"
+        )
+    public = np.ravel_multi_index(tuple(auxiliary.T), source.joint.sizes)
+    texts = np.bincount(public, minlength=source.width).astype(np.int64)
+    count = released_count(n, parameters.keep)
+    filled = FilledSource(source, fill_limits(own_words_caps(source.joint, n), texts, count))
+    fitting = filled.fitting(np.random.default_rng([pool_seed]))
+    if fitting < FEWEST_FILLED:
+        raise ValueError(
+            f"the {len(auxiliary)} public texts can fill {fitting:.0%} of the candidates for {count} texts; "
+            "name a larger auxiliary set, or lower mechanism.keep or mechanism.spread"
+        )
+    return filled
 
 
 def _component_candidates(

@@ -105,7 +105,8 @@ def release_tree(spec: Spec, auxiliary: Codes | None) -> Tree:
 
 def mechanism_parameters(spec: Spec) -> dict[str, Any]:
     """The spec's mechanism as fields of `core.rules.MechanismParameters`."""
-    return spec.mechanism.model_dump(exclude={"tree", "seed"})
+    filled = not spec.rewriting.needs_model
+    return {**spec.mechanism.model_dump(exclude={"tree", "seed"}), "filled": filled}
 
 
 def public_codes(spec: Spec, auxiliary: ArrayLike | None) -> Codes | None:
@@ -152,6 +153,8 @@ def _in_use(spec: Spec, rule: Rule) -> dict[str, Parameter]:
     }
     if mechanism.keep < 1:
         common["keep"] = mechanism.keep
+    if not spec.rewriting.needs_model:
+        common["filled"] = True
     if mechanism.pool == "dirichlet":
         common["alpha"] = mechanism.alpha
     else:

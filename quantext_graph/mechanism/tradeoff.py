@@ -22,7 +22,7 @@ from quantext_graph.core.public_pool import DENSE_CELLS
 from quantext_graph.core.selection import JointRule, PerComponentRule, joint_selection_size
 from quantext_graph.mechanism.guarantees import Guarantees, guarantees, levels, release_rule
 from quantext_graph.spec.errors import SpecError
-from quantext_graph.spec.models import Mechanism, Spec
+from quantext_graph.spec.models import Mechanism, Rewriting, Spec
 
 Progress = Callable[[Mapping[str, Any]], None]
 """Takes events `{"stage", "done", "total"}`, as the terminal's progress bars do."""
@@ -209,7 +209,10 @@ def _curves(spec: Spec, budgets: Sequence[float]) -> list[list[Spec]]:
 
     def setting(**fields: Any) -> Spec:
         fields = {"pool_size": None, "spread": None, "budget_nats": None, **fields}
-        return spec.model_copy(update={"mechanism": given.model_copy(update=fields)})
+        written = (
+            Rewriting()
+        )  # whatever fills the targets: not every rule here could be filled by public texts
+        return spec.model_copy(update={"mechanism": given.model_copy(update=fields), "rewriting": written})
 
     kept = sorted({max(1, round(given.gamma / ratio)) for ratio in RATIOS}, reverse=True)
     paper = {"selection": "per_component", "pool": "dirichlet"}

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from quantext_graph.spec.errors import unknown_name
+from quantext_graph.spec.own_words import check_own_words
 
 
 class _Model(BaseModel):
@@ -165,6 +166,7 @@ class Mechanism(_Model):
 
 
 Recipe = Literal["notes", "source", "none"]
+Shortage = Literal["notes", "public"]
 
 
 class Rewriting(_Model):
@@ -175,12 +177,24 @@ class Rewriting(_Model):
     `none` (a record that has its target is published in its own words). `shortage` says where the other
     texts come from by `none`: written by `notes`, or public texts of the target, without any model.
     `openings` begins each text with a few words for its target: small models need them, capable ones
-    do not; `auto` is `always` for an embedded model.
+    do not; `auto` is `always` for an embedded model. By `none` the labels come from columns, or a measured
+    `label_error` says how many in a hundred are wrong: below 2.
     """
 
     recipe: Recipe = "notes"
-    shortage: Literal["notes", "public"] = "notes"
+    shortage: Shortage = "notes"
     openings: Literal["auto", "always", "never"] = "auto"
+    label_error: float | None = Field(None, ge=0, lt=1)
+
+    @property
+    def own_words(self) -> bool:
+        """Whether records that have their target are published as they are."""
+        return self.recipe == "none"
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether any text is written; else no model is opened, for labels and judgement neither."""
+        return not self.own_words or self.shortage == "notes"
 
     @model_validator(mode="after")
     def _check(self) -> Rewriting:
@@ -338,6 +352,8 @@ class Spec(_Model):
                 raise ValueError(f"attribute {name!r} stands twice; keep one")
         for secret in self.secrets:
             self._check_secret(secret, names)
+        if self.rewriting.own_words:
+            check_own_words(self)
         tree = self.mechanism.tree or {}
         _check_known("mechanism.tree", [*tree, *tree.values()], names)
         if self.auxiliary is not None:
