@@ -30,7 +30,7 @@ def audit_workspace(folder: Path, attackers: Sequence[str] | None, progress: Pro
     """Audit a run that has come to the gate; page and figures are kept in its workspace.
 
     Args:
-        attackers: chat models of the labelling attack; None takes the run's verifier.
+        attackers: chat models of the labelling attack; None takes the run's verifier, if it has one.
 
     Raises:
         QuantextError: where the run has not come to the gate, or a model cannot be had.
@@ -84,6 +84,8 @@ def _audit(
     inputs: AuditInputs, spec: Spec, attackers: Sequence[str] | None, progress: Progress
 ) -> AuditReport:
     models = spec.models
+    if attackers is None and not spec.rewriting.needs_model:
+        attackers = []  # who shares texts as they are has no model to ask
     chosen = [models.verify or models.chat] if attackers is None else [ModelSpec(model=m) for m in attackers]
     opened: list[ChatModel] = []
     try:

@@ -38,7 +38,7 @@ def text_channels(inputs: AuditInputs, spec: Spec, rng: np.random.Generator) -> 
             continue
         truth = float(event_mask(inputs.private_codes, event).mean())
         channel = text_channel(
-            inputs.released_texts,
+            [pair.after for pair in inputs.pairs],
             labels,
             targets,
             event,

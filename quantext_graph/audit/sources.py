@@ -35,14 +35,17 @@ def inputs_of_run(workspace: Workspace) -> AuditInputs:
             f"{workspace.folder}: not at the gate yet; `quantext resume {workspace.folder}` goes on"
         )
     realised = np.array(store.meta("realised"), dtype=np.int64)
-    pairs = [
-        _pair(spec, found, tuple(said)) for found, said in zip(store.pairs(), realised.tolist(), strict=True)
-    ]
+    released: list[str] = []
+    pairs = []
+    for found, said in zip(store.pairs(), realised.tolist(), strict=True):
+        released.append(found.released)
+        if found.detail.origin != "public":  # a public text was no record before
+            pairs.append(_pair(spec, found, tuple(said)))
     auxiliary_texts, auxiliary = read_auxiliary(spec)
     return AuditInputs(
         private_texts=list(store.texts()),
         private_codes=store.labels(),
-        released_texts=[pair.after for pair in pairs],
+        released_texts=released,
         targets=store.assigned(),
         realised=realised,
         judgement=report.evaluation,

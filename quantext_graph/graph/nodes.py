@@ -23,6 +23,7 @@ from quantext_graph.graph.record_graph import RecordGraph
 from quantext_graph.graph.report import figures
 from quantext_graph.graph.state import Progress
 from quantext_graph.graph.workers import Step, Written, ahead, run_pass, work
+from quantext_graph.mechanism import own_words
 from quantext_graph.mechanism.draw import quantize_records
 from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.mechanism.slack import share_for_doubt
@@ -168,14 +169,10 @@ def match_assign(job: Job) -> Progress:
 
         job.emit({"stage": "match", "done": 0, "total": 1})
         store.set_meta("stage", "match")
-        labels = store.labels()
+        labels, (texts, public) = store.labels(), job.resources.auxiliary
+        most = own_words.caps(spec, len(labels), public) if spec.rewriting.own_words else None
         drawn = quantize_records(
-            spec,
-            labels,
-            job.resources.auxiliary.codes,
-            last=_doubtful(job),
-            held_out=_held_out(job),
-            by=draw_by_tool,
+            spec, labels, public, last=_doubtful(job), held_out=_held_out(job), by=draw_by_tool
         )
         # The ledger first: a draw that was made counts, whatever becomes of the run.
         with Ledger.open() as ledger:
@@ -186,7 +183,17 @@ def match_assign(job: Job) -> Progress:
                 bound_nats=drawn.leakage.bound_nats,
                 note={"secrets": [secret.title for secret in spec.secrets]},
             )
-        store.put_draw(drawn.public, drawn.used, drawn.assigned)
+        if most is None:
+            store.put_draw(drawn.public, drawn.used, drawn.assigned)
+        else:
+            sources = own_words.share_out(spec, drawn, labels, public, most)
+            store.put_draw(
+                drawn.public.model_copy(update={"own_at_most": sources.own_at_most}),
+                drawn.used,
+                drawn.assigned,
+                own=sources.own.tolist(),
+                public={place: texts[row] for place, row in sources.public.items()},
+            )
         job.emit({"stage": "match", "done": 1, "total": 1})
     return {"rewritten": store.counts().rewritten}
 
@@ -211,11 +218,17 @@ def _by_columns(spec: Spec) -> bool:
 
 
 def rewrite(job: Job, record_graph: RecordGraph) -> Progress:
-    """Alg. 1 lines 15-18: every record that is used to its target, also one that has it already."""
-    store, kit = job.store, job.kit
+    """Alg. 1 lines 15-18: every record that is used to its target, also one that has it already. What the
+    draw has settled, texts in their own words and public ones, is done; where nothing is left no model is
+    opened."""
+    store = job.store
     store.set_meta("stage", "rewrite")
     before = store.counts()
     done, verified = before.rewritten, before.verified
+    if done == before.released:
+        job.emit({"stage": "rewrite", "done": done, "total": done, "verified": verified})
+        return {"rewritten": done, "verified": verified, "unverified": done - verified}
+    kit = job.kit
 
     def keep(result: Written) -> None:
         nonlocal done, verified

@@ -16,13 +16,12 @@ from quantext_graph.audit.on_target import judgement
 from quantext_graph.core.distribution import distribution_from_json, total_variation_from
 from quantext_graph.graph.job import Job
 from quantext_graph.graph.workers import run_pass
+from quantext_graph.mechanism import own_words
 from quantext_graph.mechanism.public_draw import PublicDraw
-from quantext_graph.spec.models import Spec
 from quantext_graph.steps.verify import Evaluation, evaluate
 from quantext_graph.steps.wording import spec_words
 from quantext_graph.workspace.records import StoredPair
 from quantext_graph.workspace.reports import ModelNames, PrivateReport, Report, SecretShares
-from quantext_graph.workspace.store import Store
 
 Array = np.ndarray[Any, Any]
 
@@ -35,25 +34,38 @@ def figures(job: Job) -> tuple[Report, PrivateReport, Array]:
     spec, store = job.spec, job.store
     draw = store.draw()
     assert draw is not None
-    judge = _judge_by_classifier if job.kit.evaluator is not None else _judge_by_model
-    realised, after, evaluation = judge(job)
+    realised, after, evaluation = _judge(job)
     off = np.array([pair.released == spec_words(spec, pair.target) for pair in store.pairs()])
     judged = judgement(
         realised,
         store.assigned(),
-        job.kit.held_out,
+        job.kit.held_out if spec.rewriting.needs_model else None,
         [attribute.name for attribute in spec.attributes],
         evaluator=evaluation.evaluator,
         off=off,
     )
     assert judged is not None  # every text that is released has a target
-    public = Report(
-        n=store.n_released,
-        leakage=draw.leakage,
-        models=ModelNames(rewriter=job.kit.chat.name, verifier=job.kit.verify.name),
-        evaluation=judged,
-    )
-    return public, _private(spec, store, draw, after, int(off.sum())), realised
+    public = Report(n=store.n_released, leakage=draw.leakage, models=_models(job), evaluation=judged)
+    return public, _private(job, draw, after, int(off.sum())), realised
+
+
+def _models(job: Job) -> ModelNames | None:
+    if not job.spec.rewriting.needs_model:
+        return None
+    return ModelNames(rewriter=job.kit.chat.name, verifier=job.kit.verify.name)
+
+
+def _judge(job: Job) -> tuple[Array, Array, Evaluation]:
+    if not job.spec.rewriting.needs_model:
+        return _judge_by_labels(job)
+    return (_judge_by_classifier if job.kit.evaluator is not None else _judge_by_model)(job)
+
+
+def _judge_by_labels(job: Job) -> tuple[Array, Array, Evaluation]:
+    """Where every text is a row of a file, what it says is what the file's columns say of it: its target."""
+    realised = job.store.assigned()
+    evaluation = Evaluation(realised, "the labels of the rows they come from")
+    return realised, np.ones((len(realised), 1), dtype=bool), evaluation
 
 
 def _judge_by_classifier(job: Job) -> tuple[Array, Array, Evaluation]:
@@ -100,14 +112,17 @@ def _judge_by_model(job: Job) -> tuple[Array, Array, Evaluation]:
     return np.array([realised[i] for i in ids]), np.array([after[i] for i in ids]), evaluation
 
 
-def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array, worded: int) -> PrivateReport:
+def _private(job: Job, draw: PublicDraw, after: Array, worded: int) -> PrivateReport:
+    spec, store = job.spec, job.store
     labels, assigned = store.labels(), store.assigned()
     released = distribution_from_json(draw.released)
     combos, counts = np.unique(labels, axis=0, return_counts=True)
     failures: Counter[str] = Counter()
+    origins: Counter[str] = Counter()
     fallbacks = 0
     for pair in store.pairs():
         fallbacks += pair.detail.fallback
+        origins[pair.detail.origin] += 1
         failures.update(reason for attempt in pair.detail.attempts for reason in attempt.failures)
     totals = store.counts()
     return PrivateReport(
@@ -131,6 +146,8 @@ def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array, worded: i
         unverified=totals.unverified,
         fallbacks=fallbacks - worded,
         spec_words=worded,
+        origins=dict(origins),
+        short_combinations=_short(job, labels),
         on_target_after_attempts=tuple(after.mean(axis=0).tolist()),
         failures=dict(failures.most_common()),
         dropped=store.meta("dropped", {}),
@@ -138,6 +155,13 @@ def _private(spec: Spec, store: Store, draw: PublicDraw, after: Array, worded: i
         usage=tuple(store.usage()),
         seconds=store.seconds(),
     )
+
+
+def _short(job: Job, labels: Array) -> int:
+    if not job.spec.rewriting.own_words:
+        return 0
+    most = own_words.caps(job.spec, len(labels), job.resources.auxiliary.codes)
+    return own_words.short_combinations(job.spec, labels, most)
 
 
 def _share(codes: Any, where: dict[int, tuple[int, ...]]) -> float:

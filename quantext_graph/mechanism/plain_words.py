@@ -6,6 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from quantext_graph.core.own_words import LEAST, RISK
+
+LIKE_THE_PUBLIC = (
+    f"Each combination has at least {LEAST:.0%} of its public share among the private texts. Then the number "
+    f"of texts in their own words is a public one but for a chance of {RISK:.0%}; where a combination is "
+    "rarer, whoever knows the other texts sees that it is."
+)
+"""What the number of own words rests on."""
+
 
 class Bound(Protocol):
     """What is said of a leakage: `core.leakage.Leakage`, or what is kept of one."""
@@ -39,21 +48,27 @@ def guarantee(leakage: Bound, private: bool = True) -> list[str]:
     ]
 
 
-def assumptions(mechanism: Mapping[str, Any], log_l: float) -> list[str]:
-    """What the number rests on."""
-    style = (
-        "0, that is, a rewritten text carries nothing of its source but the target"
-        if log_l == 0
-        else f"{log_l}"
+def assumptions(mechanism: Mapping[str, Any], log_l: float, *, own_words: bool = False) -> list[str]:
+    """What the number rests on; with `own_words`, of a release whose records are published as they are."""
+    nothing = (
+        "0, that is, texts of one combination are worded alike whatever the proportion is"
+        if own_words
+        else "0, that is, a rewritten text carries nothing of its source but the target"
     )
+    style = nothing if log_l == 0 else f"{log_l}"
     said = [
         f"The style term log l is taken as {style}. It is an assumption, not a measurement.",
         "The random draw is secret and was made once.",
         "The tree and the candidates were made without the private data.",
         "Releases of the same private data add up: their nats are summed.",
-        "It speaks of the named proportion, not of single persons: personal details that a snippet "
+        "It speaks of the named proportion, not of single persons: texts go out as they are, with all they "
+        "say of persons."
+        if own_words
+        else "It speaks of the named proportion, not of single persons: personal details that a snippet "
         "carries are not removed by it.",
     ]
+    if own_words:
+        said.insert(1, LIKE_THE_PUBLIC)
     if mechanism["pool"] == "public":
         said.insert(
             3,

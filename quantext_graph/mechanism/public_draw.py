@@ -41,7 +41,11 @@ class DrawnTree(BaseModel):
 class PublicDraw(BaseModel):
     """What is public of a draw: mechanism in use, leakage of each secret, released distribution, `shares`
     by secret, what wrong labels would tell, and what makes the very pool again. It is kept in the workspace
-    and told on the card."""
+    and told on the card.
+
+    `own_at_most` is the largest share of the texts that may be records in their own words, by the counts of
+    the targets alone; None where every text is written.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,3 +59,4 @@ class PublicDraw(BaseModel):
     seeded: bool
     notes: tuple[str, ...] = ()
     label_errors: str = ""
+    own_at_most: float | None = None

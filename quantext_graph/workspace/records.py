@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,9 +36,15 @@ class StoredAttempt(Kept):
     failures: tuple[str, ...] = ()
 
 
-class RewriteDetail(Kept):
-    """How a rewrite came about: what it was written from, and every attempt in order."""
+Origin = Literal["written", "own", "public"]
+"""Where a released text comes from: a model, its record's own words, or the public set."""
 
+
+class RewriteDetail(Kept):
+    """How a released text came about: its origin, and of a written one what it was written from and every
+    attempt in order."""
+
+    origin: Origin = "written"
     snippets: tuple[str, ...] = ()
     fallback: bool = False
     attempts: tuple[StoredAttempt, ...] = ()
@@ -47,7 +53,12 @@ class RewriteDetail(Kept):
     def of_json(cls, found: Mapping[str, Any]) -> RewriteDetail:
         """What `model_dump` gave, through JSON."""
         attempts = tuple(StoredAttempt.model_construct(**attempt) for attempt in found["attempts"])
-        return cls.model_construct(snippets=found["snippets"], fallback=found["fallback"], attempts=attempts)
+        return cls.model_construct(
+            origin=found.get("origin", "written"),
+            snippets=found["snippets"],
+            fallback=found["fallback"],
+            attempts=attempts,
+        )
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,8 @@ class StoredPair:
 
     def after(self, attempts: int) -> StoredAttempt:
         """The attempt that the record would have ended with, had `attempts` been the limit."""
+        if not self.detail.attempts:  # nobody wrote it
+            return StoredAttempt.model_construct(text=self.released, on_target=self.verified, failures=())
         tried = self.detail.attempts[:attempts]
         return next((attempt for attempt in tried if attempt.on_target), tried[-1])
 

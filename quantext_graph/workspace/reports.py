@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from quantext_graph.mechanism.public_draw import SecretLeakage
-from quantext_graph.workspace.records import Kept, UsageRow
+from quantext_graph.workspace.records import Kept, Origin, UsageRow
 
 
 class Estimate(Kept):
@@ -112,9 +112,10 @@ class PrivateReport(Kept):
     """The private figures of a run: they never leave the workspace.
 
     `labels` counts records by attribute and category; `tv_to_release` is the total variation between the
-    private and the released distribution; `fallbacks` counts texts that were written from the target alone,
+    private and the released distribution; `fallbacks` counts texts that were written from less of the record,
     `spec_words` those that are made of the spec's words alone; `on_target_after_attempts` is the share read
-    as on target after 1, 2 ... attempts.
+    as on target after 1, 2 ... attempts. `origins` counts texts by where they come from; by `recipe: none`,
+    `short_combinations` had fewer records than may go out as they are.
     """
 
     labels: dict[str, dict[str, int]]
@@ -125,6 +126,8 @@ class PrivateReport(Kept):
     unverified: int
     fallbacks: int
     spec_words: int = 0
+    origins: dict[Origin, int] = Field(default_factory=dict)
+    short_combinations: int = 0
     on_target_after_attempts: tuple[float, ...]
     failures: dict[str, int]
     dropped: dict[str, int]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from quantext_graph.workspace.disk import WorkspaceError, one_line
 from quantext_graph.workspace.records import (
     Counts,
     Failure,
+    Origin,
     Rewrite,
     RewriteDetail,
     StoredPair,
@@ -163,9 +165,21 @@ class Store:
         found = self.meta("draw")
         return None if found is None else PublicDraw.model_validate(found)
 
-    def put_draw(self, draw: PublicDraw, used: np.ndarray[Any, Any], assigned: np.ndarray[Any, Any]) -> None:
+    def put_draw(
+        self,
+        draw: PublicDraw,
+        used: np.ndarray[Any, Any],
+        assigned: np.ndarray[Any, Any],
+        *,
+        own: Iterable[int] = (),
+        public: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         """Keep the one draw of this run and the targets (n′, m) of the records at the places `used` (n′,) in
-        order of id, in one transaction.
+        order of id, in one transaction, and with them the texts that nobody has to write.
+
+        Args:
+            own: of the n′ places those whose record is published in its own words.
+            public: {place: public text} of those that a text of the auxiliary set fills.
 
         Raises:
             WorkspaceError: where the run has its draw already.
@@ -177,9 +191,18 @@ class Store:
             raise WorkspaceError(f"{self.folder}: the draw of this run is made; it is never made twice")
         with self._guard, one_line(self.folder):
             self._begin()
-            ids = [row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall()]
-            pairs = zip((ids[place] for place in used.tolist()), assigned.tolist(), strict=True)
+            known = [row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall()]
+            ids = [known[place] for place in used.tolist()]
+            pairs = zip(ids, assigned.tolist(), strict=True)
             self._db.executemany("INSERT INTO targets VALUES (?, ?)", ((i, json.dumps(c)) for i, c in pairs))
+            self._db.executemany(
+                "INSERT INTO rewrites SELECT id, text, 1, ? FROM records WHERE id = ?",
+                ((_detail("own"), ids[place]) for place in own),
+            )
+            self._db.executemany(
+                "INSERT INTO rewrites VALUES (?, ?, 1, ?)",
+                ((ids[place], text, _detail("public")) for place, text in public.items()),
+            )
             self.set_meta("draw", draw.model_dump())
             self.commit()
 
@@ -342,3 +365,8 @@ class Store:
             rows = db.execute(f"SELECT codes FROM {table} ORDER BY id")  # noqa: S608  (a name of ours)
             codes = np.array([json.loads(row[0]) for row in rows], dtype=np.int64)
         return codes.reshape(len(codes), -1)
+
+
+def _detail(origin: Origin) -> str:
+    """The detail of a text that nobody wrote."""
+    return json.dumps(RewriteDetail(origin=origin).model_dump())

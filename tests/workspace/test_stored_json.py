@@ -88,7 +88,12 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.mark.parametrize(
-    ("model", "stored"), [(PublicDraw, DRAW), (Report, REPORT | {"models": None}), (PrivateReport, PRIVATE)]
+    ("model", "stored"),
+    [
+        (PublicDraw, DRAW | {"own_at_most": None}),
+        (Report, REPORT | {"models": None}),
+        (PrivateReport, PRIVATE | {"origins": {}, "short_combinations": 0}),
+    ],
 )
 def test_keys_and_values_stay_as_they_were(model: Any, stored: dict[str, Any]) -> None:
     assert json.loads(json.dumps(model.model_validate(stored).model_dump())) == stored
@@ -105,6 +110,7 @@ def test_a_run_of_before_models_were_named_or_shares_corrected_is_published(
     assert draw is not None
     assert report is not None
     said = facts(workspace.spec, draw, report, ["id", "text"])
+    assert said.models is not None
     assert said.models.rewriter == workspace.spec.models.chat.model
     assert said.evaluation.read_on_target == 0.7
     assert (
