@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from quantext_graph.core.arrays import Codes
 from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import read_auxiliary, refuse_private_auxiliary
-from quantext_graph.data.records import read_private
+from quantext_graph.data.records import Records, read_private
 from quantext_graph.mechanism.guarantees import Guarantees, guarantees
+from quantext_graph.mechanism.own_words import Outlook, caps, outlook, short_combinations
 from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
 from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, expected_changes, tradeoff
 from quantext_graph.models.privacy import tracing_warning
@@ -32,6 +36,7 @@ class Check:
     spending: Spending
     released: int
     changes: dict[float, float]
+    texts: Outlook | None
     warnings: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -39,6 +44,7 @@ class Check:
             "records": self.records,
             "released": self.released,
             "changed_at_keep": {f"{keep:g}": share for keep, share in self.changes.items()},
+            "own_words": None if self.texts is None else self.texts.to_json(),
             "auxiliary": self.auxiliary,
             "dropped": self.dropped,
             "attributes": {a.name: list(a.category_names) for a in self.spec.attributes},
@@ -65,13 +71,17 @@ class Check:
             "guarantee": {
                 title: guarantee(each, spec.mechanism.seed is None) for title, each in found.secrets.items()
             },
-            "assumptions": assumptions(found.mechanism, spec.mechanism.log_l),
+            "assumptions": assumptions(
+                found.mechanism, spec.mechanism.log_l, own_words=spec.rewriting.own_words
+            ),
             "wrong_labels": found.label_errors,
             "model_calls": [self.estimate.calls, self.estimate.calls_at_most],
             "nats_spent_before": round(self.spending.spent, 4),
             "nats_added": round(found.worst.bound_nats, 4),
             "notes": list(found.notes),
         }
+        if self.texts is not None:
+            said["texts"] = own_words_lines(spec, self.texts)
         if found.worst.vacuous:
             said["why_vacuous"] = why_vacuous(found.mechanism, found.worst.cap_nats)
         if self.spending.over_cap:
@@ -88,6 +98,8 @@ class Check:
         ]
         for title, leakage in self.guarantees.secrets.items():
             said.append(f"{title}: " + " ".join(guarantee(leakage, spec.mechanism.seed is None)))
+        if self.texts is not None:
+            said += own_words_lines(spec, self.texts)
         said.append(self._keep_line())
         said += filter(None, [self.guarantees.label_errors])
         said.append("estimate: " + self.estimate.line())
@@ -97,7 +109,7 @@ class Check:
         """How many texts are released, and how many of them must change a label."""
         keep = self.spec.mechanism.keep
         said = f"keep {keep:g}: {self.released} of the {self.records} records are released"
-        if keep not in self.changes:
+        if self.texts is not None or keep not in self.changes:
             return said
         said += f"; about {self.changes[keep]:.1%} of them must change a label"
         if keep < 1:
@@ -116,22 +128,65 @@ def check(spec: Spec) -> Check:
     refuse_private_auxiliary(spec, source, texts)
     characters = sum(len(record.text) for record in source) / len(source)
     found = guarantees(spec, len(source), codes, rehearse(spec, texts, codes))
+    rewriting = spec.rewriting
+    texts_to_come = outlook(spec, len(source), codes) if rewriting.own_words else None
     warnings = [*source.table.warnings, *found.notes]
     if (warning := tracing_warning()) is not None:
         warnings.append(warning)
     if not spec.secrets:
         warnings.append("no secret is named; the bound is stated for any one proportion of the records")
+    if rewriting.own_words and (short := _short(spec, source, codes)):
+        warnings.append(short)
     return Check(
         spec=spec,
         records=len(source),
         auxiliary=len(texts),
         dropped=dict(source.dropped),
         guarantees=found,
-        estimate=estimate(spec, len(source), characters=characters, public=texts),
+        estimate=estimate(
+            spec,
+            len(source),
+            characters=characters,
+            public=texts,
+            written=1.0 if texts_to_come is None else texts_to_come.others,
+        ),
         released=released_count(len(source), spec.mechanism.keep),
-        changes=expected_changes(spec, codes),
+        changes=expected_changes(spec, codes) if rewriting.needs_model else {},
+        texts=texts_to_come,
         spending=spending_of(spec, source, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
         warnings=tuple(warnings),
+    )
+
+
+def own_words_lines(spec: Spec, texts: Outlook) -> list[str]:
+    """What a person should know before texts go out as they are; all of it public."""
+    filled = "public texts" if spec.rewriting.shortage == "public" else "written from notes"
+    said = [
+        "texts: records that have their target go out as they are. Persons in them are not protected, only "
+        f"the proportion is. The others are {filled}: {texts.others:.0%} of the release on average, up to "
+        f"{texts.others_at_most:.0%}, a number that public shares fix"
+    ]
+    for title, (low, high) in texts.hidden.items():
+        least, most = texts.reached[title]
+        said.append(
+            f"{title}: hidden while between {low:.0%} and {high:.0%} of the private texts have it; a share "
+            f"beyond shows in the number of own words. Released shares lie between {least:.0%} and {most:.0%}"
+        )
+    return said
+
+
+def _short(spec: Spec, source: Records, auxiliary: Codes) -> str:
+    """A private warning where the records are unlike the public ones; empty without columns of labels."""
+    if len(spec.label_columns) < len(spec.attributes):
+        return ""
+    labels = np.array([[record.labels[i] for i in range(len(spec.attributes))] for record in source])
+    short = short_combinations(spec, labels, caps(spec, len(labels), auxiliary))
+    if not short:
+        return ""
+    return (
+        f"{short} combinations of categories have fewer private records than the public set makes expect (a "
+        "private figure): whoever knows the public texts will see how many of a release are private there; "
+        "leave a category out that the private set hardly has, or name a public set more like it"
     )
 
 

@@ -10,21 +10,37 @@ import yaml
 
 from quantext_graph.data.inspection import ColumnSummary, DatasetSummary, inspect
 from quantext_graph.spec.errors import SpecError
+from quantext_graph.spec.models import Recipe
 
 MOST_COMBINATIONS = 500
 """Attributes are proposed while the product of their sizes stays below; more would make rare combinations."""
 
+BUDGETS = {"notes": 1, "none": 0.5}
+"""Proposed nats by recipe. Texts as they are may tell more than is steered, so less is spent on the draw."""
+
 MECHANISM = """\
 # How the released distribution is chosen: among candidates around the public joint, spread along the
 # secrets, so that one release tells at most budget_nats about each of them. The paper's own setting is
-#   mechanism: {selection: per_component, pool: dirichlet, gamma: 120, k: 30, alpha: 1, targets: iid}
+#   mechanism: {{selection: per_component, pool: dirichlet, gamma: 120, k: 30, alpha: 1, targets: iid}}
 # keep: six of ten records are released, so that nearly all of them have the target that they get already.
-mechanism: {selection: joint, pool: public, spread: 0.3, budget_nats: 1, keep: 0.6, targets: quota}
+mechanism: {{selection: joint, pool: public, spread: 0.3, budget_nats: {budget}, keep: 0.6, targets: quota}}
+"""
 
+MODELS = """\
 # The models. The embedded one needs no server and is good enough to try everything, not to publish;
 # "ollama:llama3.1:8b" or an OpenAI-compatible server writes better. Texts leave this machine only
 # with allow_remote: true.
 models: {chat: "embedded:qwen2.5-coder-1.5b", allow_remote: false}
+"""
+
+REWRITING = """\
+# How a text is made of a record and its target:
+#   notes   a model writes every text anew, from notes that are neutral to the attributes
+#   source  as in the paper: the model sees the record, what speaks for its labels, and the target
+#   none    a record that has its target goes out in its own words: the proportion is hidden, persons are not.
+#           Needs labels from columns, or a measured `label_error` below 0.02. The other targets are written
+#           from notes, or with `shortage: public` filled by public texts, and then no model is opened.
+rewriting: {{recipe: {recipe}{shortage}}}
 """
 
 OUTPUT = """\
@@ -56,6 +72,8 @@ def propose_spec(
     text: str | None = None,
     attributes: Sequence[str] | None = None,
     secret: Mapping[str, str | Sequence[str]] | None = None,
+    *,
+    recipe: Recipe = "notes",
 ) -> str:
     """A commented YAML spec for `data`, to be edited; with `auxiliary` it loads as it stands.
 
@@ -69,6 +87,7 @@ def propose_spec(
         attributes: columns that become attributes; without them the categorical ones that at least
             half of the records fill, in their order.
         secret: {attribute: category or categories}; a first guess if left out.
+        recipe: how texts are made. `none` is proposed with public texts for the shortage, so without a model.
 
     Raises:
         RecordsError: where a file cannot be read or lacks a named column.
@@ -85,11 +104,18 @@ def propose_spec(
         NO_AUXILIARY if public is None else _auxiliary(public, text, chosen),
         _attribute_section(chosen, left_out, public),
         _secret_section(chosen, secret),
-        MECHANISM,
+        MECHANISM.format(budget=BUDGETS.get(recipe, BUDGETS["notes"])),
+        _rewriting(recipe),
         _limits(look, text, chosen),
         OUTPUT,
     ]
     return "\n".join(parts)
+
+
+def _rewriting(recipe: Recipe) -> str:
+    if recipe == "none":
+        return REWRITING.format(recipe=recipe, shortage=", shortage: public")
+    return REWRITING.format(recipe=recipe, shortage="") + "\n" + MODELS
 
 
 def _text(look: DatasetSummary, text: str | None) -> str:

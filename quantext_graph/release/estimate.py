@@ -88,6 +88,8 @@ class Estimate:
 
     def line(self) -> str:
         least, most = self.least, self.most
+        if not most.calls:
+            return "no model is called"
         said = (
             f"between {self.calls} and {self.calls_at_most} model calls, "
             f"{_count(least.input_tokens)} to {_count(most.input_tokens)} tokens read and "
@@ -100,13 +102,17 @@ class Estimate:
         return f"{said}; about {max(1, round(self.seconds / 60))} minutes or more, {self.speed}"
 
 
-def estimate(spec: Spec, n: int, *, characters: float, public: Iterable[str] = ()) -> Estimate:
+def estimate(
+    spec: Spec, n: int, *, characters: float, public: Iterable[str] = (), written: float = 1.0
+) -> Estimate:
     """The work for `n` records of `characters` each on average, with these public texts beside them: all are
-    labelled, and as many as `mechanism.keep` says are rewritten."""
-    steps, released = _Steps.of(spec, characters, list(public)), released_count(n, spec.mechanism.keep)
+    labelled, and of as many as `mechanism.keep` says this share is `written`."""
+    if not spec.rewriting.needs_model:
+        return Estimate(Work(), Work(), 0.0, "no model is called")
+    steps, count = _Steps.of(spec, characters, list(public)), written * released_count(n, spec.mechanism.keep)
     attempts = steps.most_attempt + steps.rewrite
-    least = steps.label.times(n) + (steps.once + steps.attempt + steps.rewrite).times(released)
-    most = steps.label.times(n) + (steps.once + attempts.times(spec.limits.attempts + 1)).times(released)
+    least = steps.label.times(n) + (steps.once + steps.attempt + steps.rewrite).times(count)
+    most = steps.label.times(n) + (steps.once + attempts.times(spec.limits.attempts + 1)).times(count)
     seconds, speed = _time(spec.models.chat, least)
     return Estimate(least, most, seconds, speed)
 

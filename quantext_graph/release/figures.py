@@ -14,7 +14,7 @@ from quantext_graph.mechanism.public_draw import PublicDraw
 from quantext_graph.spec.models import Spec
 from quantext_graph.workspace.disk import WorkspaceError
 from quantext_graph.workspace.folder import Workspace
-from quantext_graph.workspace.reports import Report
+from quantext_graph.workspace.reports import PrivateReport, Report
 
 
 def published_folder(folder: Path) -> str:
@@ -75,15 +75,14 @@ def gate_lines(workspace: Path) -> list[str]:
     with Workspace.open(workspace) as opened:
         public, draw = _at_gate(opened)
         private = opened.store.private_report()
-    worded = f", {private.spec_words} made of the spec's words alone" if private.spec_words else ""
-    lines = [
-        f"{public.n} records; {private.verified} texts accepted by the verifier, which chose among them, "
-        f"{private.fallbacks} written from the target alone{worded}.",
-        public.evaluation.headline,
+    lines = _how_made(public.n, private)
+    if set(private.origins) - {"own", "public"} or not private.origins:
+        lines.append(public.evaluation.headline)
+    lines += [
         f"Private and released distribution differ by {private.tv_to_release:.2f} in total variation "
         "(private figure).",
+        f"All figures of the run: {workspace / 'report.json'} (private).",
     ]
-    lines.append(f"All figures of the run: {workspace / 'report.json'} (private).")
     for leakage in public.leakage:
         lines.append(f"{leakage.secret}: " + " ".join(guarantee(leakage, not draw.seeded)))
     for secret in private.secrets:
@@ -92,6 +91,29 @@ def gate_lines(workspace: Path) -> list[str]:
             "release (private figures)."
         )
     return lines
+
+
+def _how_made(n: int, private: PrivateReport) -> list[str]:
+    own, public = (private.origins.get(origin, 0) for origin in ("own", "public"))
+    written = n - own - public
+    worded = f", {private.spec_words} made of the spec's words alone" if private.spec_words else ""
+    accepted = (
+        f"{private.verified - own - public} accepted by the verifier, which chose among them, "
+        f"{private.fallbacks} written from less of the record{worded}."
+    )
+    if not own and not public:
+        return [f"{n} records; {accepted}"]
+    said = [
+        f"{n} texts: {own} records in their own words, {public} public texts, {written} written (private)."
+    ]
+    if written:
+        said.append(f"Of those written {accepted}")
+    if private.short_combinations:
+        said.append(
+            f"{private.short_combinations} combinations had fewer records than may go out as they are: "
+            "whoever knows the public texts can see how many they are (private figure)."
+        )
+    return said
 
 
 class NamedPair(TypedDict):

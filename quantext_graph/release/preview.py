@@ -11,6 +11,7 @@ from typing import Any
 
 from langsmith import tracing_context
 
+from quantext_graph.data.auxiliary import Auxiliary
 from quantext_graph.data.records import Record, read_private
 from quantext_graph.graph.progress import Listener
 from quantext_graph.graph.record_graph import build_record_graph
@@ -25,6 +26,8 @@ def preview(spec: Spec, count: int, emit: Listener, resources: Resources | None 
     """Label and rewrite up to `count` random records."""
     chosen = _sample(spec, count)  # a file that cannot be read is said before a model is opened
     held = resources or Resources(spec)
+    if not spec.rewriting.needs_model:
+        return [_unwritten(spec, record, held.auxiliary) for record in chosen]
     try:
         kit = held.kit(emit)
         graph = build_record_graph()
@@ -41,6 +44,15 @@ def preview(spec: Spec, count: int, emit: Listener, resources: Resources | None 
         return pairs
     finally:
         held.close()
+
+
+def _unwritten(spec: Spec, record: Record, public: Auxiliary) -> NamedPair:
+    """A record as a release without a model may show it: in its own words, or a public text in its place."""
+    labels = tuple(record.labels[i] for i in range(len(spec.attributes)))
+    if secrets.randbelow(2):
+        return named(spec, record.text, labels, labels, record.text, True)
+    row = secrets.randbelow(len(public.texts))
+    return named(spec, record.text, labels, public.codes[row].tolist(), public.texts[row], True)
 
 
 def _sample(spec: Spec, count: int) -> list[Record]:

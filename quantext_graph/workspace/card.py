@@ -13,9 +13,27 @@ from pydantic import JsonValue
 
 from quantext_graph.mechanism.plain_words import assumptions, guarantee
 from quantext_graph.mechanism.public_draw import Parameter, PublicDraw, SecretLeakage
-from quantext_graph.spec.models import Recipe, Rewriting, Spec
+from quantext_graph.spec.models import Recipe, Shortage, Spec
 from quantext_graph.workspace.records import Kept
 from quantext_graph.workspace.reports import Judgement, ModelNames, Report
+
+
+class TextsMade(Kept):
+    """How the texts of a release came about. By `recipe: none`, `own_at_most` is the largest share of them
+    that may be records in their own words, by public counts alone."""
+
+    recipe: Recipe = "notes"
+    shortage: Shortage = "notes"
+    own_at_most: float | None = None
+    label_error: float | None = None
+
+    @property
+    def own_words(self) -> bool:
+        return self.recipe == "none"
+
+    @property
+    def needs_model(self) -> bool:
+        return not self.own_words or self.shortage == "notes"
 
 
 class Facts(Kept):
@@ -26,7 +44,6 @@ class Facts(Kept):
     n: int
     columns: tuple[str, ...]
     attributes: dict[str, tuple[str, ...]]
-    rewriting: Rewriting
     mechanism: dict[str, Parameter]
     private: bool
     leakage: tuple[SecretLeakage, ...]
@@ -34,19 +51,20 @@ class Facts(Kept):
     released_shares: dict[str, float]
     notes: tuple[str, ...]
     label_errors: str = ""
+    texts: TextsMade = TextsMade()
     evaluation: Judgement
-    models: ModelNames
+    models: ModelNames | None
 
 
 def facts(spec: Spec, draw: PublicDraw, report: Report, columns: Sequence[str]) -> Facts:
     """What a release may say of itself: a function of the spec, the draw, n and the texts alone."""
-    chat, verify = spec.models.chat, spec.models.verify
+    chat, verify, rewriting = spec.models.chat, spec.models.verify, spec.rewriting
+    named = report.models or ModelNames(rewriter=chat.model, verifier=(verify or chat).model)
     return Facts(
         quantext_graph=version("quantext-graph"),
         n=report.n,
         columns=tuple(columns),
         attributes={a.name: a.category_names for a in spec.attributes},
-        rewriting=spec.rewriting,
         mechanism=draw.mechanism,
         private=not draw.seeded,
         leakage=draw.leakage,
@@ -54,8 +72,14 @@ def facts(spec: Spec, draw: PublicDraw, report: Report, columns: Sequence[str]) 
         released_shares=draw.shares,
         notes=draw.notes,
         label_errors=draw.label_errors,
+        texts=TextsMade(
+            recipe=rewriting.recipe,
+            shortage=rewriting.shortage,
+            own_at_most=draw.own_at_most,
+            label_error=rewriting.label_error,
+        ),
         evaluation=report.evaluation,
-        models=report.models or ModelNames(rewriter=chat.model, verifier=(verify or chat).model),
+        models=named if rewriting.needs_model else None,
     )
 
 
@@ -80,10 +104,10 @@ def card(known: Facts, data_file: str) -> str:
 
 
 def _intro(known: Facts) -> str:
+    made = _as_they_are(known) if known.texts.own_words else _rewritten(known)
     return (
-        f"{known.n} texts, each for a combination of attributes that was drawn at random. The attribute "
-        "distribution of this release is one of many publicly known candidates, drawn among those near the "
-        f"private one (QuanText, Alg. 1). {_how_made(known)} "
+        f"{made} The attribute distribution of this release is one of many publicly known candidates, drawn "
+        "among those near the private one (QuanText, Alg. 1). "
         f"Made with quantext-graph {known.quantext_graph}."
     )
 
@@ -91,25 +115,43 @@ def _intro(known: Facts) -> str:
 _MADE_BY: dict[Recipe, str] = {
     "notes": "{model} wrote each text from notes of a private text and its drawn combination.",
     "source": "{model} rewrote each private text towards its drawn combination.",
-    "none": "A private text that already had its drawn combination stands here in its own words; {others}.",
-}
-_SHORTAGE = {
-    "notes": "the others were written by {model} from notes of a private text and their combination",
-    "public": "the others are public texts of their combination",
 }
 
 
-def _how_made(known: Facts) -> str:
+def _rewritten(known: Facts) -> str:
     """By which ways a text may have come about, without how many did: that tells of the private texts."""
-    made, model = known.rewriting, known.models.rewriter
-    said = _MADE_BY[made.recipe].format(model=model, others=_SHORTAGE[made.shortage].format(model=model))
-    if made.recipe == "none" and made.shortage == "public":
-        return said
+    model = known.models.rewriter if known.models else "a language model"
     attribute, categories = next(iter(known.attributes.items()))
     return (
-        f"{said} Where it wrote nothing from a private text that could be published, it wrote the text from "
-        "the combination alone; where it failed at that too, the text is made of the spec's words, such as "
-        f"“{attribute}: {categories[0]}”, and counts as off target."
+        f"{known.n} texts, each for a combination of attributes that was drawn at random. "
+        f"{_MADE_BY[known.texts.recipe].format(model=model)} Where it wrote nothing that could be published, it "
+        "wrote the text from less of the private text; where it failed at that too, the text is made of the "
+        f"spec's words, such as “{attribute}: {categories[0]}”, and counts as off target."
+    )
+
+
+def _as_they_are(known: Facts) -> str:
+    """The words for texts that go out as they are; their numbers depend on nothing private."""
+    texts = known.texts
+    own = texts.own_at_most or 0.0
+    others = (
+        "are public texts, as they were written too: they fill the drawn number of each combination, chosen "
+        "at random and none twice unless a combination has too few"
+        if texts.shortage == "public"
+        else "were written by a language model from notes of a private text, towards a combination of "
+        "attributes that was drawn at random"
+    )
+    labels = (
+        "Labels come from columns of the data"
+        if texts.label_error is None
+        else f"Labels were measured to be wrong for {texts.label_error:.1%} of the texts"
+    )
+    return (
+        f"{known.n} texts. **Private texts stand here as they were written: this release hides a proportion, "
+        "not persons.** Names, places and stories in them are not changed. At most "
+        f"{own:.0%} of the texts are private ones in their own words; the other {1 - own:.0%} or more "
+        f"{others}. How many of a combination may be private is made of public shares, so that it does not "
+        f"tell the private ones. {labels}."
     )
 
 
@@ -120,7 +162,10 @@ def _guarantee_section(known: Facts) -> str:
         lines.append(f"**{leakage.secret}.** {said}")
     log_l = known.leakage[0].log_l
     lines.append("This rests on:")
-    rests = [*assumptions(known.mechanism, log_l), *filter(None, [known.label_errors])]
+    rests = [
+        *assumptions(known.mechanism, log_l, own_words=known.texts.own_words),
+        *filter(None, [known.label_errors]),
+    ]
     lines.append("\n".join(f"- {line}" for line in rests))
     lines.append(
         "The bound is Statistic Maximal Leakage: success of any attacker ≤ (their success without the "
@@ -143,6 +188,11 @@ def _evaluation_section(known: Facts) -> str:
         for name, right in judged.accuracy.items()
     )
     models = known.models
+    if models is None:
+        return (
+            "## How well the texts say what they should\n\nNo model wrote, labelled or judged a text: each "
+            "is a row of the private or the public set, and its attributes are what that file says of it."
+        )
     taken = " This takes the judge to err on these texts as on public ones." if judged.corrected else ""
     return (
         "## How well the texts say what they should\n\n"
@@ -154,11 +204,17 @@ def _evaluation_section(known: Facts) -> str:
 
 
 def _columns_section(known: Facts, data_file: str) -> str:
-    lines = ["- `id`: new, in a random order", "- `text`: the rewritten text"]
+    lines = ["- `id`: new, in a random order", f"- `text`: {_what_text(known)}"]
     for name, categories in known.attributes.items():
         if name in known.columns:
             lines.append(f"- `{name}`: the drawn target, one of {', '.join(categories)}")
     return f"## Columns of `{data_file}`\n\n" + "\n".join(lines)
+
+
+def _what_text(known: Facts) -> str:
+    if not known.texts.needs_model:
+        return "a private or a public text, as it was written"
+    return "a private text as it was written, or a new one" if known.texts.own_words else "the rewritten text"
 
 
 def _percent(share: float | None) -> str:

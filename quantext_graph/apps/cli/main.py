@@ -17,7 +17,7 @@ from quantext_graph.apps.cli.assistants import chat, mcp
 from quantext_graph.apps.cli.models import fetch_model, model_app
 from quantext_graph.spec.errors import QuantextError
 from quantext_graph.spec.loading import load_spec
-from quantext_graph.spec.models import Spec
+from quantext_graph.spec.models import Recipe, Spec
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,6 +39,9 @@ def init(
     data: Annotated[Path, typer.Argument(help="the data set to release")],
     auxiliary: Annotated[Path | None, typer.Option(help="a public data set with the same attributes")] = None,
     text: Annotated[str | None, typer.Option(help="the column that holds the text")] = None,
+    recipe: Annotated[
+        Recipe, typer.Option(help="how texts are made; none: as they are, filled by public ones, no model")
+    ] = "notes",
     out: Annotated[Path, typer.Option("--out", help="where the spec goes")] = Path("spec.yaml"),
 ) -> None:
     """Write a commented spec from a look at the columns of DATA."""
@@ -46,7 +49,7 @@ def init(
 
     if out.exists():
         raise QuantextError(f"{out}: stands already; name another with --out")
-    out.write_text(propose_spec(data, auxiliary, text=text), encoding="utf-8")
+    out.write_text(propose_spec(data, auxiliary, text=text, recipe=recipe), encoding="utf-8")
     terminal.out.print(f"{out} written. Edit the attributes and the secret, then: quantext check {out}")
 
 
