@@ -85,20 +85,14 @@ class Store:
 
     def ingest(self, records: Iterable[tuple[int, str, Mapping[int, int]]]) -> int:
         """Take in (row, text, known codes) in one transaction and return their number n."""
-        with self._guard, one_line(self.folder):
-            self._begin()
-            try:
-                self._db.execute("DELETE FROM records")
-                self._db.executemany(
-                    "INSERT INTO records (row, text, known) VALUES (?, ?, ?)",
-                    ((row, text, json.dumps(dict(known))) for row, text, known in records),
-                )
-                n: int = self._db.execute("SELECT count(*) FROM records").fetchone()[0]
-                self.set_meta("n", n)
-            except BaseException:
-                self._db.rollback()
-                raise
-            self.commit()
+        with self._whole():
+            self._db.execute("DELETE FROM records")
+            self._db.executemany(
+                "INSERT INTO records (row, text, known) VALUES (?, ?, ?)",
+                ((row, text, json.dumps(dict(known))) for row, text, known in records),
+            )
+            n: int = self._db.execute("SELECT count(*) FROM records").fetchone()[0]
+            self.set_meta("n", n)
         return n
 
     @property
@@ -189,22 +183,21 @@ class Store:
             raise ValueError(f"{len(used)} records with a target; {self.n_released} are to be released")
         if self.meta("draw") is not None:
             raise WorkspaceError(f"{self.folder}: the draw of this run is made; it is never made twice")
-        with self._guard, one_line(self.folder):
-            self._begin()
+        with self._whole():
             known = [row[0] for row in self._db.execute("SELECT id FROM records ORDER BY id").fetchall()]
             ids = [known[place] for place in used.tolist()]
             pairs = zip(ids, assigned.tolist(), strict=True)
             self._db.executemany("INSERT INTO targets VALUES (?, ?)", ((i, json.dumps(c)) for i, c in pairs))
+            of_own, of_public = _detail("own"), _detail("public")
             self._db.executemany(
                 "INSERT INTO rewrites SELECT id, text, 1, ? FROM records WHERE id = ?",
-                ((_detail("own"), ids[place]) for place in own),
+                ((of_own, ids[place]) for place in own),
             )
             self._db.executemany(
                 "INSERT INTO rewrites VALUES (?, ?, 1, ?)",
-                ((ids[place], text, _detail("public")) for place, text in public.items()),
+                ((ids[place], text, of_public) for place, text in public.items()),
             )
             self.set_meta("draw", draw.model_dump())
-            self.commit()
 
     def assigned(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """Targets of the records that are used, as (n′, m) codes, in order of id."""
@@ -331,6 +324,19 @@ class Store:
                 self._db.commit()
             self._waiting = 0
             self._last_commit = time.monotonic()
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is written within is kept whole or, where it fails, not at all."""
+        with self._guard, one_line(self.folder):
+            self.commit()
+            self._begin()
+            try:
+                yield
+            except BaseException:
+                self._db.rollback()
+                raise
+            self.commit()
 
     def _begin(self) -> None:
         if not self._db.in_transaction:

@@ -3,6 +3,7 @@
     python tests/benchmarks/text_channel.py --data DIR [--keep 0.6 1] [--writers notes own] [--releases 64]
     python tests/benchmarks/text_channel.py --data DIR --reader perfect --wrong 0 .02 .05 .1
     python tests/benchmarks/text_channel.py --data DIR --reader perfect --labeller --doubt 0 .4
+    python tests/benchmarks/text_channel.py --data DIR --keep 0.6 --writers public uncapped
     python tests/benchmarks/text_channel.py --data DIR --audit [--runs 12]
 
 DIR holds stance/tweet.csv. The secret is the share of posts on one subject. No model writes: the writer is
@@ -17,6 +18,12 @@ doubt, which says how sure a label must be not to be used last. `--reader perfec
 without a mistake: a record's own words its true category, a text that follows its target the target, but for
 the share `--slips`, which says what its record was. `--reader doubt` sees of the texts that tell their record
 whether its label was in doubt, and no more.
+
+Two writers are `recipe: none` without a model: `public` publishes records that have their target as they are
+up to a public number of each combination, and fills the rest with public texts; `uncapped` does so with all
+of them. Their attacker knows every public text and the true subject of every text, and so counts the private
+ones of each combination; what such counts say of the share is worked out by Poisson's law, with the true
+proportions within both sides of the secret.
 
 Many releases of two private shares are made. The attacker sees all that is public, learns from other
 releases which words tell the old label, sums over the texts of each target, and names the share (10-fold).
@@ -38,9 +45,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import poisson
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -48,6 +56,8 @@ from quantext_graph.audit.text_channel import TextChannel, text_channel
 from quantext_graph.core.arrays import Codes, Event, event_mask, grid
 from quantext_graph.core.distribution import TableDistribution
 from quantext_graph.core.matching import UNUSED, assign
+from quantext_graph.core.own_words import own_words_caps
+from quantext_graph.core.public_pool import public_joint
 from quantext_graph.core.quantize import public_dependency_tree
 from quantext_graph.core.rules import MechanismParameters, build_rule
 from quantext_graph.core.selection import JointRule, select_joint
@@ -63,6 +73,9 @@ CASES = ((300, 0.1, (0.15, 0.45)), (1500, 0.5, (0.15, 0.35)))
 """n, nats, the two shares."""
 
 _WORD = re.compile(r"[\w#@']+")
+
+AS_THEY_ARE = ("public", "uncapped")
+"""Writers who write nothing."""
 
 MOST_ROWS = 6_000
 """Texts that the attacker learns words from."""
@@ -110,13 +123,27 @@ class Program:
     wrong in the secret's attribute, `least` how sure a label must be not to be in doubt."""
 
     def __init__(
-        self, public: Tweets, n: int, nats: float, keep: float, wrong: float = 0.0, least: float = 0.0
+        self,
+        public: Tweets,
+        n: int,
+        nats: float,
+        keep: float,
+        wrong: float = 0.0,
+        least: float = 0.0,
+        *,
+        filled: bool = False,
     ) -> None:
         self.public, self.wrong, self.least = public, wrong, least
-        self.parameters = MechanismParameters(spread=0.3, budget_nats=nats, pool_size=POOL, keep=keep)
+        tree = public_dependency_tree(public.codes, public.sizes)
+        joint = public_joint(public.codes, tree, public.sizes)
+        assert isinstance(joint, TableDistribution)
+        self.caps = own_words_caps(joint, n) if filled else np.full(len(joint.probabilities), n)
+        self.parameters = MechanismParameters(
+            spread=0.3, budget_nats=nats, pool_size=POOL, keep=keep, filled=filled
+        )
         self.rule = build_rule(
             self.parameters,
-            tree=public_dependency_tree(public.codes, public.sizes),
+            tree=tree,
             sizes=public.sizes,
             n=n,
             auxiliary=public.codes,
@@ -187,6 +214,25 @@ class Program:
             telling |= {w for w, c in inside.items() if c + 0.5 > 2 * share * (total[w] + 1)}
         return telling
 
+    def as_they_are(
+        self, texts: Sequence[str], labels: Codes, targets: Codes, rng: np.random.Generator
+    ) -> tuple[list[str], Any]:
+        """The texts of who writes nothing, and which of them are records in their own words."""
+        combination = np.ravel_multi_index(tuple(targets.T), self.public.sizes)
+        own = np.zeros(len(texts), dtype=bool)
+        new = list(texts)
+        for cell in np.unique(combination):
+            places = rng.permutation(np.flatnonzero(combination == cell))
+            stay = places[(labels[places] == targets[places]).all(axis=1)][: self.caps[cell]]
+            own[stay] = True
+            rest = places[~own[places]]
+            rows = self._shown.get(tuple(targets[places[0]].tolist()), [])
+            # Repeated where there are too few: who writes nothing and counts nothing must fill it somehow.
+            drawn = rng.choice(rows, len(rest), replace=len(rest) > len(rows)) if len(rows) else []
+            for place, row in zip(rest, drawn, strict=False):
+                new[place] = self.public.texts[int(row)]
+        return new, own
+
     def _public(self, target: tuple[int, ...], rng: np.random.Generator) -> str:
         rows = self._shown.get(target) or [
             i for i, combination in enumerate(self.public.codes.tolist()) if combination[0] == target[0]
@@ -212,7 +258,8 @@ def private_set(tweets: Tweets, n: int, share: float, rng: np.random.Generator) 
 class Release:
     """What an attacker sees: texts and targets. `inside`: whether each record was in the secret, in truth;
     `says`: whether its text says so to one who reads without a mistake; `doubt`: whether it shows that its
-    label was in doubt; `changed`: the share of texts whose labels were changed."""
+    label was in doubt; `changed`: the share of texts whose labels were changed. Of who writes nothing, `own`:
+    how many private texts each combination has, and `most`: how many it may have."""
 
     texts: list[str]
     targets: Codes
@@ -221,6 +268,13 @@ class Release:
     doubt: Any
     changed: float
     side: int
+    own: Any = None
+    most: Any = None
+
+    @property
+    def others(self) -> float:
+        """Share of texts that are not records in their own words."""
+        return math.nan if self.own is None else 1 - float(self.own.sum()) / len(self.texts)
 
 
 def releases(
@@ -243,12 +297,55 @@ def releases(
             labels, doubt = program.labelled(private, rng)
             used, targets = program.match(labels, rng, doubt)
             chosen = private.of(used)
-            texts = program.written(writer, chosen.texts, labels[used], targets, rng) if words else []
             changed = (labels[used] != targets).any(axis=1)
+            share_changed = float(changed.mean())
+            if writer in AS_THEY_ARE:
+                texts, own = program.as_they_are(chosen.texts, labels[used], targets, rng)
+                cells = np.ravel_multi_index(tuple(targets.T), tweets.sizes)
+                counts, all_of = (np.bincount(c, minlength=len(program.caps)) for c in (cells[own], cells))
+                inside = np.where(own, chosen.inside, event_mask(targets, tweets.event))
+                most = np.minimum(all_of, program.caps)
+                yield Release(texts, targets, inside, inside, own, share_changed, side, counts, most)
+                continue
+            texts = program.written(writer, chosen.texts, labels[used], targets, rng) if words else []
             told = rng.random(len(used)) < slips if writer != "own" else ~changed
             says = np.where(told, chosen.inside, event_mask(targets, tweets.event))
-            seen = doubt[used] & told
-            yield Release(texts, targets, chosen.inside, says, seen, float(changed.mean()), side)
+            yield Release(texts, targets, chosen.inside, says, doubt[used] & told, share_changed, side)
+
+
+def counted(made: list[Release], tweets: Tweets, n: int, shares: tuple[float, float]) -> tuple[float, float]:
+    """`attacked` for releases whose texts are as they were: by how many are inside in truth, and how much the
+    numbers of private texts speak for one share and against the other."""
+    cells = np.ravel_multi_index(tuple(tweets.codes.T), tweets.sizes)
+    inside = event_mask(grid(tweets.sizes), tweets.event)
+    held = np.bincount(cells, minlength=len(inside)) / len(cells)
+    low, high = (
+        n * held * np.where(inside, share / held[inside].sum(), (1 - share) / held[~inside].sum())
+        for share in shares
+    )
+
+    def speaks(release: Release) -> float:
+        """Log-odds for the high share: a combination below what it may have shows its whole private count."""
+        short, asked = release.own < release.most, release.most > 0
+        logs = [
+            np.where(short, poisson.logpmf(release.own, mean), poisson.logsf(release.most - 1, mean))
+            for mean in (low, high)
+        ]
+        return float(np.clip(np.nan_to_num(logs[1] - logs[0])[asked].sum(), -30, 30))
+
+    side = np.array([release.side for release in made])
+    counts, read = (
+        np.array([np.bincount(r.targets[:, 0], weights=w(r), minlength=tweets.sizes[0]) for r in made])
+        for w in (lambda r: None, lambda r: r.inside.astype(float))
+    )
+    seen = np.column_stack([counts, read, [speaks(release) for release in made]])
+    return _right(seen, side), _right(counts, side)
+
+
+def _right(columns: Any, side: Any) -> float:
+    attacker = make_pipeline(StandardScaler(), LogisticRegression(C=0.3, max_iter=500))
+    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    return float((cross_val_predict(attacker, columns, side, cv=folds) == side).mean())
 
 
 def attacked(made: list[Release], sizes: tuple[int, ...], reader: str = "words") -> tuple[float, float]:
@@ -307,7 +404,7 @@ def _scores(made: list[Release], X: list[Any], fit: Any, sizes: tuple[int, ...])
 def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
     print(
         "n | nats | shares | keep | writer | labels wrong | in doubt | success | share alone | allowed | "
-        "s.e. | changed"
+        "s.e. | changed | not own words | at most"
     )
     order = np.random.default_rng(asked.seed).permutation(len(tweets.texts))
     private, public = tweets.of(order[:3000]), tweets.of(order[3000:])
@@ -318,9 +415,8 @@ def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
         doubts = {share: float(np.quantile(labeller.confidence[:, 0], share)) for share in asked.doubt}
     for n, nats, shares in CASES[: 1 if asked.small else None]:
         for keep, wrong, (doubt, least) in itertools.product(asked.keep, asked.wrong, doubts.items()):
-            program = Program(public, n, nats, keep, wrong, least)
             for writer in asked.writers:
-                words = asked.reader == "words"
+                program = Program(public, n, nats, keep, wrong, least, filled=writer == "public")
                 made = list(
                     releases(
                         program,
@@ -330,18 +426,25 @@ def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
                         writer,
                         asked.releases,
                         asked.seed,
-                        words=words,
+                        words=asked.reader == "words",
                         slips=asked.slips,
                     )
                 )
-                success, alone = attacked(made, tweets.sizes, asked.reader)
+                success, alone = (
+                    counted(made, private, n, shares)
+                    if writer in AS_THEY_ARE
+                    else attacked(made, tweets.sizes, asked.reader)
+                )
                 allowed = min(1.0, 0.5 * math.exp(nats))
                 error = math.sqrt(0.25 / len(made))
                 changed = np.mean([r.changed for r in made])
+                others = [release.others for release in made]
                 said = f"{wrong:.0%}" if private.labels is None else "labeller"
+                figures = (success, alone, allowed, error, changed, np.mean(others), max(others))
                 print(
-                    f"{n} | {nats} | {shares} | {keep} | {writer} | {said} | {doubt:.0%} | {success:.2f} | "
-                    f"{alone:.2f} | {allowed:.2f} | {error:.2f} | {changed:.2f}",
+                    f"{n} | {nats} | {shares} | {keep} | {writer} | {said} | {doubt:.0%}",
+                    *(f"{figure:.2f}" for figure in figures),
+                    sep=" | ",
                     flush=True,
                 )
 
