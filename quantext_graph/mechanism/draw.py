@@ -90,7 +90,8 @@ class DrawArguments(BaseModel):
     weights: list[float] | None = Field(None, description="what a changed attribute costs in the matching")
     mechanism: dict[str, Any] = Field(
         {},
-        description="selection, pool, spread, budget_nats, targets, keep, gamma, k, alpha, pool_size, log_l",
+        description="selection, pool, spread, budget_nats, targets, keep, gamma, k, alpha, pool_size, log_l, "
+        "filled",
     )
 
     @classmethod

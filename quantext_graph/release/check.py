@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from quantext_graph.core.arrays import Codes
 from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import read_auxiliary, refuse_private_auxiliary
-from quantext_graph.data.records import Records, read_private
+from quantext_graph.data.records import read_private
 from quantext_graph.mechanism.guarantees import Guarantees, guarantees
-from quantext_graph.mechanism.own_words import Outlook, caps, outlook, short_combinations
+from quantext_graph.mechanism.own_words import Outlook, outlook
 from quantext_graph.mechanism.plain_words import assumptions, guarantee, why_vacuous
 from quantext_graph.mechanism.tradeoff import Progress, TradeoffPoint, expected_changes, tradeoff
 from quantext_graph.models.privacy import tracing_warning
 from quantext_graph.release.estimate import Estimate, estimate
+from quantext_graph.release.own_words import own_words_lines, own_words_warnings
 from quantext_graph.release.spending import Spending, spending_of
 from quantext_graph.spec.models import Spec
 from quantext_graph.steps.held_out import rehearse
@@ -135,8 +133,8 @@ def check(spec: Spec) -> Check:
         warnings.append(warning)
     if not spec.secrets:
         warnings.append("no secret is named; the bound is stated for any one proportion of the records")
-    if rewriting.own_words and (short := _short(spec, source, codes)):
-        warnings.append(short)
+    if rewriting.own_words:
+        warnings += own_words_warnings(spec, source, codes)
     return Check(
         spec=spec,
         records=len(source),
@@ -155,38 +153,6 @@ def check(spec: Spec) -> Check:
         texts=texts_to_come,
         spending=spending_of(spec, source, adding=found.worst.bound_nats, cap_nats=found.worst.cap_nats),
         warnings=tuple(warnings),
-    )
-
-
-def own_words_lines(spec: Spec, texts: Outlook) -> list[str]:
-    """What a person should know before texts go out as they are; all of it public."""
-    filled = "public texts" if spec.rewriting.shortage == "public" else "written from notes"
-    said = [
-        "texts: records that have their target go out as they are. Persons in them are not protected, only "
-        f"the proportion is. The others are {filled}: {texts.others:.0%} of the release on average, up to "
-        f"{texts.others_at_most:.0%}, a number that public shares fix"
-    ]
-    for title, (low, high) in texts.hidden.items():
-        least, most = texts.reached[title]
-        said.append(
-            f"{title}: hidden while between {low:.0%} and {high:.0%} of the private texts have it; a share "
-            f"beyond shows in the number of own words. Released shares lie between {least:.0%} and {most:.0%}"
-        )
-    return said
-
-
-def _short(spec: Spec, source: Records, auxiliary: Codes) -> str:
-    """A private warning where the records are unlike the public ones; empty without columns of labels."""
-    if len(spec.label_columns) < len(spec.attributes):
-        return ""
-    labels = np.array([[record.labels[i] for i in range(len(spec.attributes))] for record in source])
-    short = short_combinations(spec, labels, caps(spec, len(labels), auxiliary))
-    if not short:
-        return ""
-    return (
-        f"{short} combinations of categories have fewer private records than the public set makes expect (a "
-        "private figure): whoever knows the public texts will see how many of a release are private there; "
-        "leave a category out that the private set hardly has, or name a public set more like it"
     )
 
 

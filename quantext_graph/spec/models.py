@@ -202,6 +202,8 @@ class Rewriting(_Model):
             raise ValueError(
                 f"`shortage: public` is for `recipe: none`; by `{self.recipe}` every text is written"
             )
+        if self.label_error is not None and not self.own_words:
+            raise ValueError(f"`label_error` is for `recipe: none`; by `{self.recipe}` it changes nothing")
         return self
 
 

@@ -125,8 +125,8 @@ def _rewritten(known: Facts) -> str:
     return (
         f"{known.n} texts, each for a combination of attributes that was drawn at random. "
         f"{_MADE_BY[known.texts.recipe].format(model=model)} Where it wrote nothing that could be published, "
-        "it wrote the text from less of the private text; where it failed at that too, the text is made of the "
-        f"spec's words, such as “{attribute}: {categories[0]}”, and counts as off target."
+        "it wrote the text from less of the private text; where it failed at that too, the text is made of "
+        f"the spec's words, such as “{attribute}: {categories[0]}”, and counts as off target."
     )
 
 

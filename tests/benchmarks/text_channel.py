@@ -413,7 +413,8 @@ def measure(tweets: Tweets, asked: argparse.Namespace) -> None:
         labeller = TextClassifier.fit(public.texts, public.codes, public.sizes)
         private = private.labelled_by(labeller)
         doubts = {share: float(np.quantile(labeller.confidence[:, 0], share)) for share in asked.doubt}
-    for n, nats, shares in CASES[: 1 if asked.small else None]:
+    for n, nats, usual in CASES[: 1 if asked.small else None]:
+        shares = tuple(asked.shares or usual)
         for keep, wrong, (doubt, least) in itertools.product(asked.keep, asked.wrong, doubts.items()):
             for writer in asked.writers:
                 program = Program(public, n, nats, keep, wrong, least, filled=writer == "public")
@@ -510,6 +511,7 @@ def main() -> None:
     parser.add_argument("--doubt", type=float, nargs="+", default=[0.0])
     parser.add_argument("--reader", choices=("words", "perfect", "doubt"), default="words")
     parser.add_argument("--slips", type=float, default=0.0, help="texts that miss their target, for readers")
+    parser.add_argument("--shares", type=float, nargs=2, help="instead of the two shares of each case")
     parser.add_argument("--releases", type=int, default=64)
     parser.add_argument("--audit", action="store_true", help="look at single releases, as the audit does")
     parser.add_argument("--runs", type=int, default=12)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import random
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from releases import ATTRIBUTES, obedient, write_spec
 from typer.testing import CliRunner
 
@@ -218,6 +220,7 @@ def test_check_warns_the_holder_of_combinations_that_run_short(tmp_path: Path) -
             "at 5.0% wrong labels texts as they are give the share away; get it below 2%",
         ),
         ({"rewriting": {"recipe": "notes", "shortage": "public"}}, "is for `recipe: none`"),
+        ({"rewriting": {"recipe": "source", "label_error": 0.01}}, "`label_error` is for `recipe: none`"),
         ({"mechanism": {"targets": "iid"}}, "set targets: quota"),
         ({"auxiliary": None}, "add `auxiliary`"),
     ],
@@ -307,8 +310,6 @@ def test_a_model_that_is_not_there_is_missed_where_one_is_needed(tmp_path: Path)
 
 
 def test_real_tweets_in_a_few_seconds(shared_data: Path, tmp_path: Path) -> None:
-    import time
-
     table = open_table(shared_data / "stance" / "tweet.csv")
     rows = [row.values for row in table]
     random.Random(0).shuffle(rows)
@@ -316,7 +317,7 @@ def test_real_tweets_in_a_few_seconds(shared_data: Path, tmp_path: Path) -> None
         with (tmp_path / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([table.columns, *part])
     text = propose_spec(tmp_path / "private.csv", tmp_path / "public.csv", recipe="none")
-    spec = parse_spec(__import__("yaml").safe_load(text), folder=tmp_path)
+    spec = parse_spec(yaml.safe_load(text), folder=tmp_path)
     began = time.process_time()
     with Run.start(spec) as run:
         run.go()
