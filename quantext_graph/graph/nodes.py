@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quantext_graph.core.arrays import Codes, Indices
 from quantext_graph.core.targets import released_count
 from quantext_graph.data.auxiliary import refuse_private_auxiliary
 from quantext_graph.data.records import read_private
@@ -24,7 +25,7 @@ from quantext_graph.graph.report import figures
 from quantext_graph.graph.state import Progress
 from quantext_graph.graph.workers import Step, Written, ahead, run_pass, work
 from quantext_graph.mechanism import own_words
-from quantext_graph.mechanism.draw import quantize_records
+from quantext_graph.mechanism.draw import RecordDraw, quantize_records
 from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.mechanism.slack import share_for_doubt
 from quantext_graph.models.errors import Halted
@@ -169,7 +170,7 @@ def match_assign(job: Job) -> Progress:
 
         job.emit({"stage": "match", "done": 0, "total": 1})
         store.set_meta("stage", "match")
-        labels, (texts, public) = store.labels(), job.resources.auxiliary
+        labels, public = store.labels(), job.resources.auxiliary.codes
         most = own_words.caps(spec, len(labels), public) if spec.rewriting.own_words else None
         drawn = quantize_records(
             spec, labels, public, last=_doubtful(job), held_out=_held_out(job), by=draw_by_tool
@@ -186,14 +187,7 @@ def match_assign(job: Job) -> Progress:
         if most is None:
             store.put_draw(drawn.public, drawn.used, drawn.assigned)
         else:
-            sources = own_words.share_out(spec, drawn, labels, public, most)
-            store.put_draw(
-                drawn.public.model_copy(update={"own_at_most": sources.own_at_most}),
-                drawn.used,
-                drawn.assigned,
-                own=sources.own.tolist(),
-                public={place: texts[row] for place, row in sources.public.items()},
-            )
+            _put_as_they_are(job, drawn, labels, most)
         job.emit({"stage": "match", "done": 1, "total": 1})
     return {"rewritten": store.counts().rewritten}
 
@@ -215,6 +209,21 @@ def _held_out(job: Job) -> HeldOut | None:
 
 def _by_columns(spec: Spec) -> bool:
     return all(attribute.by_column for attribute in spec.attributes)
+
+
+def _put_as_they_are(job: Job, drawn: RecordDraw, labels: Codes, most: Indices) -> None:
+    """Keep the draw, and with it which records are published in their own words and what fills the rest."""
+    store, (texts, public) = job.store, job.resources.auxiliary
+    with Ledger.open() as ledger:
+        order = np.argsort(np.array(ledger.marks(store.texts()), np.uint64), kind="stable")
+    sources = own_words.share_out(job.spec, drawn, labels, public, most, order)
+    store.put_draw(
+        drawn.public.model_copy(update={"own_at_most": sources.own_at_most}),
+        sources.used,
+        drawn.assigned,
+        own=sources.own.tolist(),
+        public={place: texts[row] for place, row in sources.public.items()},
+    )
 
 
 def rewrite(job: Job, record_graph: RecordGraph) -> Progress:

@@ -57,13 +57,14 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the n′ texts come from, by their places among the records that are used; private.
+    """Where the n′ texts come from, by the places of their targets; private.
 
-    `own` are the places whose record is published as it is, `public` {place: row of the auxiliary set}; a
-    place in neither is to be written. `own_at_most`, the largest share of own words that the counts of the
-    targets allow, is public.
+    `used` (n′,) is the record at each place. `own` are the places whose record is published as it is,
+    `public` {place: row of the auxiliary set}; a place in neither is to be written. `own_at_most` is public:
+    the largest share of own words that the counts of the targets allow.
     """
 
+    used: Indices
     own: Indices
     public: dict[int, int]
     own_at_most: float
@@ -109,24 +110,30 @@ def short_combinations(spec: Spec, labels: Codes, most: Indices) -> int:
     return int((np.bincount(_cells(labels, spec), minlength=len(most)) < most).sum())
 
 
-def share_out(spec: Spec, drawn: RecordDraw, labels: Codes, auxiliary: Codes, most: Indices) -> Sources:
+def share_out(
+    spec: Spec, drawn: RecordDraw, labels: Codes, auxiliary: Codes, most: Indices, order: Indices
+) -> Sources:
     """Who is published in their own words, and what fills the other targets where no model writes them.
 
-    Of the records of a combination that keep it as their target, as many as `most` (Π ψ_r,) allows, chosen
-    uniformly by the operating system's randomness. Public texts are drawn likewise, without repeats where
-    there are enough.
+    Of the records of a combination as many keep it as their target as the matching says, and of these as many
+    as `most` (Π ψ_r,) allows go out as they are. Which ones is decided by the secret `order` (n,) of the
+    records: the first of each combination. Two releases in one order show the same records of it, where two
+    choices by chance would tell, by what they have in common, how many there are. Public texts are drawn by
+    the operating system's randomness, without repeats where there are enough.
 
     Args:
         labels: private codes (n, m).
         auxiliary: public codes (N, m).
     """
-    target = _cells(drawn.assigned, spec)
-    stays = (labels[drawn.used] == drawn.assigned).all(axis=1)
+    target, label = _cells(drawn.assigned, spec), _cells(labels, spec)
     seed = spec.mechanism.seed
     coins = secrets.SystemRandom() if seed is None else random.Random(seed)
-    own: list[int] = []
-    for combination, places in _grouped(target, np.flatnonzero(stays)).items():
-        own += coins.sample(places, min(len(places), int(most[combination])))
+    ordered, used, own = _grouped(label, order), drawn.used.copy(), list[int]()
+    for combination, places in _grouped(label[drawn.used], range(len(target))).items():
+        staying = [place for place in places if target[place] == combination]
+        leaving = [place for place in places if target[place] != combination]
+        used[staying + leaving] = ordered[combination][: len(places)]
+        own += staying[: most[combination]]
     demand = np.bincount(target, minlength=len(most))
     own_at_most = float(np.minimum(demand, most).sum() / len(target))
     public: dict[int, int] = {}
@@ -135,7 +142,7 @@ def share_out(spec: Spec, drawn: RecordDraw, labels: Codes, auxiliary: Codes, mo
         left = np.setdiff1d(np.arange(len(target)), own)
         for combination, places in _grouped(target, left).items():
             public |= zip(places, _drawn(rows[combination], len(places), coins), strict=True)
-    return Sources(np.array(sorted(own), dtype=np.int64), public, own_at_most)
+    return Sources(used, np.array(sorted(own), dtype=np.int64), public, own_at_most)
 
 
 def _drawn(rows: list[int], count: int, coins: random.Random) -> list[int]:

@@ -168,8 +168,8 @@ class Store:
         own: Iterable[int] = (),
         public: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        """Keep the one draw of this run and the targets (n′, m) of the records at the places `used` (n′,) in
-        order of id, in one transaction, and with them the texts that nobody has to write.
+        """Keep the one draw of this run and the targets (n′, m) of the records at the places `used` (n′,) of
+        all in order of id, in one transaction, and with them the texts that nobody has to write.
 
         Args:
             own: of the n′ places those whose record is published in its own words.

@@ -46,6 +46,10 @@ def sets(seed: int, n: int, public: int, tilt: float = 1.0) -> tuple[np.ndarray,
     return one, two
 
 
+def by_chance(seed: int, n: int) -> np.ndarray:
+    return np.random.default_rng([seed, n]).permutation(n)
+
+
 def cells(codes: np.ndarray) -> np.ndarray:
     return np.bincount(np.ravel_multi_index(tuple(codes.T), SIZES), minlength=6)
 
@@ -63,13 +67,15 @@ def test_as_many_go_out_as_are_allowed_wherever_there_are_as_many(
     labels, public = sets(seed, n, 2 * n, tilt)
     spec = spec_of(shortage)
     drawn, most = quantize_records(spec, labels, public), caps(spec, n, public)
-    found = share_out(spec, drawn, labels, public, most)
+    found = share_out(spec, drawn, labels, public, most, by_chance(seed, n))
     held, demand = cells(labels), cells(drawn.assigned)
     own = cells(drawn.assigned[found.own])
     np.testing.assert_array_equal(own, np.minimum(held, np.minimum(demand, most)))
     enough = held >= np.minimum(demand, most)
     np.testing.assert_array_equal(own[enough], np.minimum(demand, most)[enough])
-    assert (labels[drawn.used][found.own] == drawn.assigned[found.own]).all()
+    assert (labels[found.used][found.own] == drawn.assigned[found.own]).all()
+    np.testing.assert_array_equal(labels[found.used], labels[drawn.used])
+    assert len(set(found.used.tolist())) == len(drawn.used), "no record twice"
     assert found.own_at_most == np.minimum(demand, most).sum() / released_count(n, 0.6)
     assert short_combinations(spec, labels, most) == (held < most).sum()
     if shortage == "notes":
@@ -89,7 +95,7 @@ def test_a_public_text_comes_again_only_when_all_have_come() -> None:
     labels, public = sets(1, 400, 800)
     drawn = quantize_records(spec, labels, public)
     few = np.concatenate([public[(public == c).all(axis=1)][:3] for c in np.ndindex(*SIZES)])
-    found = share_out(spec, drawn, labels, few, np.zeros(6, dtype=np.int64))
+    found = share_out(spec, drawn, labels, few, np.zeros(6, dtype=np.int64), by_chance(1, 400))
     times = Counter(found.public.values())
     for cell in range(6):
         counts = [times[row] for row in range(3 * cell, 3 * cell + 3)]
@@ -97,20 +103,35 @@ def test_a_public_text_comes_again_only_when_all_have_come() -> None:
     assert len(found.public) == 240
 
 
-def test_which_records_go_out_is_up_to_chance() -> None:
-    """Every record of a combination is as likely as any other."""
+def test_which_records_go_out_is_up_to_their_secret_order() -> None:
+    """The first of each combination: in an order by chance, each is as likely as any other."""
     spec = spec_of()
     labels, public = sets(2, 120, 400)
     drawn, most = quantize_records(spec, labels, public), caps(spec, 120, public)
-    stays = np.flatnonzero((labels[drawn.used] == drawn.assigned).all(axis=1))
-    times = Counter[int]()
-    for _ in range(400):
-        times.update(share_out(spec, drawn, labels, public, most).own.tolist())
+    times = np.zeros(120)
+    for seed in range(400):
+        found = share_out(spec, drawn, labels, public, most, by_chance(seed, 120))
+        times[found.used[found.own]] += 1
+    label, own = np.ravel_multi_index(tuple(labels.T), SIZES), cells(drawn.assigned[found.own])
     for cell in range(6):
-        places = [p for p in stays if np.ravel_multi_index(tuple(drawn.assigned[p]), SIZES) == cell]
-        p = min(len(places), most[cell]) / max(1, len(places))
+        p = own[cell] / (label == cell).sum()
         reach = 5 * np.sqrt(400 * p * (1 - p)) + 1e-9
-        assert all(abs(times[int(place)] - 400 * p) <= reach for place in places)
+        assert (np.abs(times[label == cell] - 400 * p) <= reach).all()
+
+
+def test_two_releases_show_the_same_records_of_a_combination() -> None:
+    """By chance they would share a part of them that tells how many there are."""
+    labels, public = sets(3, 500, 900)
+    order, label = by_chance(3, 500), np.ravel_multi_index(tuple(labels.T), SIZES)
+    shown = []
+    for keep in (0.6, 0.6, 0.3):
+        spec = spec_of(keep=keep)
+        drawn, most = quantize_records(spec, labels, public), caps(spec, 500, public)
+        found = share_out(spec, drawn, labels, public, most, order)
+        shown.append(set(found.used[found.own].tolist()))
+    for cell in range(6):
+        sets_ = sorted(({i for i in each if label[i] == cell} for each in shown), key=len)
+        assert sets_[0] <= sets_[1] <= sets_[2]
 
 
 def test_the_outlook_holds_what_a_release_then_has() -> None:
@@ -120,7 +141,7 @@ def test_the_outlook_holds_what_a_release_then_has() -> None:
     low, high = seen.reached["gender = female"]
     for _ in range(20):
         drawn: RecordDraw = quantize_records(spec, labels, public)
-        found = share_out(spec, drawn, labels, public, caps(spec, 600, public))
+        found = share_out(spec, drawn, labels, public, caps(spec, 600, public), by_chance(3, 600))
         assert 1 - found.own_at_most <= seen.others_at_most + 0.03
         assert low - 0.02 <= drawn.shares["gender = female"] <= high + 0.02
     assert seen.others < seen.others_at_most

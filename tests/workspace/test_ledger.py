@@ -215,3 +215,16 @@ def test_a_path_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "file" / "ledger.sqlite"):
         with pytest.raises(LedgerError, match="QUANTEXT_LEDGER"):
             Ledger.open(path)
+
+
+def test_marks_order_texts_alike_in_every_release(tmp_path: Path) -> None:
+    texts = ["one", "two", "two", " two ", "three \ud83d"]
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        marks = ledger.marks(texts)
+        assert ledger.marks(reversed(texts[:1])) == marks[:1]
+        assert len(set(marks)) == 5, "each of several equal texts has its own"
+        assert all(0 <= mark < 2**64 for mark in marks)
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        assert ledger.marks(texts) == marks
+    with Ledger.open(tmp_path / "other.sqlite") as ledger:
+        assert not set(ledger.marks(texts)) & set(marks), "another key, another order"
