@@ -115,7 +115,8 @@ def _corpora(inputs: AuditInputs, r: int) -> Iterator[tuple[Origin, _Corpus]]:
     place: dict[str, int] = {}
     records = np.array([place.setdefault(text, len(place)) for text in inputs.private_texts])
     if inputs.targets is not None:
-        made_of = [place.get(pair.before, -1) for pair in inputs.pairs] or [-1] * len(inputs.released_texts)
+        before = {pair.after: pair.before for pair in inputs.pairs}
+        made_of = [place.get(before.get(text, ""), -1) for text in inputs.released_texts]
         yield "release", _Corpus(inputs.released_texts, inputs.targets[:, r], np.array(made_of))
     yield "private", _Corpus(inputs.private_texts, inputs.private_codes[:, r], records)
     if inputs.auxiliary_codes is not None:

@@ -20,7 +20,17 @@ from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.passages import Passage, passages
 from quantext_graph.steps.telling import GAP
-from quantext_graph.steps.texts import COPIED, WORD, Written, is_refusal, shared_run, shares_run, words
+from quantext_graph.steps.texts import (
+    COPIED,
+    WORD,
+    Written,
+    is_essay,
+    is_refusal,
+    shared_run,
+    shares_run,
+    visible,
+    words,
+)
 
 _TEMPERATURE, _WARMER, _MIN_P = 0.5, 0.9, 0.08
 _TOKENS_A_WORD = 2.2
@@ -61,7 +71,7 @@ def take_notes(kit: Kit, text: str) -> Notes:
     unread, usage = 0, Usage()
     outcome, reason = Outcome.OK, ""
     for passage in passages(text, kit.passage_words):
-        said = _REPEATED.sub(r"\1", _ADDRESS.sub("", passage.text)).strip()
+        said = _REPEATED.sub(r"\1", _ADDRESS.sub("", visible(passage.text))).strip()
         if len(words(said)) >= _SAID:
             said, failed, why, cost = _said_again(kit, said)
             usage += cost
@@ -103,7 +113,7 @@ def _said_again(kit: Kit, passage: str) -> tuple[str, Outcome, str, Usage]:
             outcome, reason = reply.outcome, reply.reason
             continue
         said = reply.value.text
-        if is_refusal(said) or _borrowed(said, passage):
+        if is_refusal(said) or is_essay(said) or _borrowed(said, passage):
             outcome, reason = Outcome.INVALID, "the reply does not say the passage again"
             continue
         best = said

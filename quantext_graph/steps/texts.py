@@ -14,6 +14,7 @@ OVERLAP = 0.8
 """Jaccard index of their words from which on a text counts as a copy of another."""
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry,? but i|i am sorry,? but i|as an ai\b|as a language model"
     r"|i (?:can(?:no|'|’)?t|am unable to|am not able to) "
@@ -69,8 +70,8 @@ class Written(BaseModel):
     @field_validator("text")
     @classmethod
     def _plain(cls, text: str) -> str:
-        """Without quotation marks around it; raises where nothing is left."""
-        text = text.strip()
+        """Without quotation marks around it and what no reader sees; raises where nothing is left."""
+        text = visible(text).strip()
         if len(text) > 1 and text[0] in '"“' and text[-1] in '"”':
             text = text[1:-1].strip()
         if not text:
@@ -86,6 +87,11 @@ def is_refusal(text: str) -> bool:
 def is_essay(text: str) -> bool:
     """Whether a model wrote about the text instead of writing it."""
     return _ESSAY.search(text) is not None
+
+
+def visible(text: str) -> str:
+    """`text` without control characters and what turns the order of letters about."""
+    return _UNSEEN.sub("", text)
 
 
 def folded(text: str) -> str:

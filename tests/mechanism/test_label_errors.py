@@ -109,7 +109,9 @@ def test_where_a_classifier_labels_it_says_how_often_that_errs() -> None:
 
 
 def test_texts_in_their_own_words_do_say_it() -> None:
-    said = what_errors_cost(spec_of(rewriting={"recipe": "none"}), 360, 0.5, public())
+    own = {"recipe": "none", "label_error": 0.01}
+    spec = spec_of(rewriting=own, auxiliary={"path": "/nowhere/public.csv"})
+    said = what_errors_cost(spec, 360, 0.5, public())
     assert said.endswith("and by `recipe: none` they do.")
 
 

@@ -299,7 +299,7 @@ def test_a_written_shortage_asks_the_model_for_the_others_alone(tmp_path: Path) 
     assert origins["written"] <= asked < 72 * 2
     card = (tmp_path / "release" / "README.md").read_text(encoding="utf-8")
     assert "written by a language model from notes" in " ".join(card.split())
-    assert "Rewritten by openai:tiny" in card
+    assert "Written by openai:tiny" in card
 
 
 def test_a_model_that_is_not_there_is_missed_where_one_is_needed(tmp_path: Path) -> None:

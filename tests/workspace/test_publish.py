@@ -25,7 +25,8 @@ def finished(tmp_path: Path, rewriting: dict[str, str] | None = None, **output: 
     spec = parse_spec(
         {
             "data": {"path": "a.csv"},
-            "attributes": [{"name": "mood", "categories": ["glad", "sad", "NONE"]}],
+            "auxiliary": {"path": "b.csv"},
+            "attributes": [{"name": "mood", "categories": ["glad", "sad", "NONE"], "column": "mood"}],
             "secrets": [{"name": "glad people", "where": {"mood": "glad"}}],
             "rewriting": rewriting or {},
             "output": output,
@@ -171,10 +172,14 @@ def test_the_card_tells_no_share_where_the_judge_is_at_chance(tmp_path: Path) ->
             (),
         ),
         ({"recipe": "source"}, ("rewrote each private text towards",), ("from notes",)),
-        ({"recipe": "none"}, ("stands here in its own words", "written by", "off target"), ()),
+        (
+            {"recipe": "none"},
+            ("as they were written", "written by a language model from notes"),
+            ("off target",),
+        ),
         (
             {"recipe": "none", "shortage": "public"},
-            ("stands here in its own words", "the others are public texts"),
+            ("as they were written", "are public texts"),
             ("written by", "off target"),
         ),
     ],
