@@ -8,7 +8,7 @@ codes and takes a prepared `Kit`; `rewriter` puts names and a spec before it.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -20,6 +20,7 @@ from quantext_graph.models.chat_model import Usage
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.extract import Extraction, extract
 from quantext_graph.steps.rewrite import Draft, fallback, last_resort, rewrite
+from quantext_graph.steps.texts import uncopied
 from quantext_graph.steps.verify import verify
 
 
@@ -62,12 +63,18 @@ def _rewrite(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     tried = state["attempts"]
     feedback = ", ".join(tried[-1].failures) if tried else ""
     draft = rewrite(runtime.context, state["text"], state["kept"], state["target"], len(tried), feedback)
-    return {"draft": draft, "usage": [("rewrite", draft.usage)]}
+    return {"draft": _own(draft, state), "usage": [("rewrite", draft.usage)]}
 
 
 def _fallback(state: RecordState, runtime: Runtime[Kit]) -> RecordState:
     draft = fallback(runtime.context, state["kept"], state["target"])
-    return {"draft": draft, "usage": [("fallback", draft.usage)]}
+    return {"draft": _own(draft, state), "usage": [("fallback", draft.usage)]}
+
+
+def _own(draft: Draft, state: RecordState) -> Draft:
+    """A draft that holds no nine words of its record in a row: what a writer puts into a gap may be just what
+    stood there."""
+    return replace(draft, text=uncopied(draft.text, state["text"]))
 
 
 def _verify(state: RecordState, runtime: Runtime[Kit]) -> RecordState:

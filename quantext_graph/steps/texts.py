@@ -51,6 +51,17 @@ def shares_run(text: str, other: str, length: int = COPIED) -> bool:
     return shared_run(text, other, length) is not None
 
 
+def uncopied(text: str, other: str) -> str:
+    """`text` with a word left out of every run of nine, within a line, that stands in `other` too."""
+    lines = []
+    for line in text.split("\n"):
+        while (start := shared_run(line, other)) is not None:
+            first, last = [match.span() for match in WORD.finditer(line)][start + COPIED // 2]
+            line = f"{line[:first].rstrip()}{line[last:]}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def is_copy(text: str, other: str) -> bool:
     """Whether a line of `text` shares a run of nine words with `other`, or the two share most of their words,
     or are the same few words."""

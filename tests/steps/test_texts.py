@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, windows
+from quantext_graph.steps.texts import is_copy, is_essay, is_refusal, shares_run, uncopied, windows
 
 
 def count(text: str) -> int:
@@ -40,6 +40,19 @@ def test_eight_shared_words_in_a_row_are_no_copy() -> None:
     source = "Since the flood my cat has had fever, and the vet in Leeds charges far too much for it"
     assert not is_copy("Hello, since the flood my cat has had fever; which powder would you take?", source)
     assert is_copy("Hello, since the flood my cat has had fever and which powder would you take?", source)
+
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=40).map(" ".join)
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, max_size=3).map("\n".join), WORDS)
+def test_no_run_of_nine_words_is_left_and_nothing_else_is_touched(text: str, other: str) -> None:
+    left = uncopied(text, other)
+    assert all(not shares_run(line, other) for line in left.split("\n"))
+    assert len(left.split("\n")) == len(text.split("\n"))
+    if not any(shares_run(line, other) for line in text.split("\n")):
+        assert left == text
 
 
 def test_a_run_over_two_lines_is_no_copy() -> None:
