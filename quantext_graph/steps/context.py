@@ -105,6 +105,11 @@ def prepare(
     opener = picker or (_learn(spec, texts, codes, "words", embedding) if len(rows) >= SMALLEST else None)
     small = is_small(chat.name)
     opened = spec.rewriting.openings == "always" or (spec.rewriting.openings == "auto" and small)
+    telling = TellingWords.of(spec, texts, codes)
+
+    def shown(target: Combination) -> list[tuple[str, str]]:
+        return examples.gapped(target, telling.neutral, passage_words(small))
+
     return Kit(
         spec,
         chat,
@@ -112,13 +117,13 @@ def prepare(
         tuple(_mode(attribute, labeller is not None) for attribute in spec.attributes),
         tree.order,
         examples,
-        Openings(spec, chat, examples, opener, cache, opened),
+        Openings(spec, chat, examples, opener, cache, opened, shown),
         questions,
         labeller,
         picker,
         evaluator,
         held_out,
-        TellingWords.of(spec, texts, codes),
+        telling,
         small,
     )
 

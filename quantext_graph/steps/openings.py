@@ -15,7 +15,7 @@ import random
 import re
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -37,10 +37,14 @@ BANK = 20
 _ENOUGH = 5
 _FEWEST_WORDS, _MOST_WORDS = 3, 8
 _ROWS = 80
+
+_EXACT = 8
+"""Texts of a combination from which on no others are looked at: a small classifier takes many of those that
+miss an attribute for the target."""
 _LIKELY = 0.4
 """Probability, on average over the attributes, that a beginning of an opening must reach."""
 
-_VERSION = 2
+_VERSION = 3
 
 
 class Beginnings(BaseModel):
@@ -59,6 +63,7 @@ class Openings:
     classifier: TextClassifier | None
     cache: Path | None = None
     wanted: bool = True
+    shown: Callable[[Combination], list[tuple[str, str]]] = lambda _: []
     _decks: dict[tuple[Combination, str], list[str]] = field(default_factory=dict, repr=False)
     _banks: dict[Combination, tuple[str, ...]] = field(default_factory=dict, repr=False)
     _locks: dict[Combination, threading.Lock] = field(default_factory=dict, repr=False)
@@ -102,7 +107,7 @@ class Openings:
 
     def _key(self, target: Combination) -> str:
         """A digest of all that the bank depends on; public data only."""
-        rows = self.examples.near(target)
+        rows = self._rows(target)
         parts = [
             _VERSION,
             self.chat.name,
@@ -117,7 +122,7 @@ class Openings:
         """Beginnings of public texts, as short as makes the target plain to the classifier."""
         if self.classifier is None:
             return []
-        cuts = [list(_cuts(self.examples.texts[i])) for i in self.examples.near(target)[:_ROWS]]
+        cuts = [list(_cuts(self.examples.texts[i])) for i in self._rows(target)[:_ROWS]]
         flat = [cut for row in cuts for cut in row]
         scores = iter(self._scores(flat, target))
         best: list[tuple[float, str]] = []
@@ -127,6 +132,14 @@ class Openings:
                 best.append(max(judged))
         best.sort(reverse=True)
         return _distinct(cut for score, cut in best if score > np.log(_LIKELY))[:BANK]
+
+    def _rows(self, target: Combination) -> list[int]:
+        """Public texts whose beginnings may serve: those of the very combination where there are enough, and
+        none that a writer is shown whole, since it would go on as that one does."""
+        exact = self.examples.rows(target)
+        shown = {text for _, text in self.shown(target)}
+        rows = exact if len(exact) >= _EXACT else self.examples.near(target)
+        return [i for i in rows if not any(text in self.examples.texts[i] for text in shown)]
 
     def _from_model(self, target: Combination, found: Sequence[str]) -> tuple[list[str], Usage]:
         prompt = load("openings")

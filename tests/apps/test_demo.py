@@ -1,4 +1,4 @@
-"""The bundled demo set: 24 private messages, a balanced public set, a valid spec."""
+"""The bundled demo set: 40 private messages, a balanced public set, a valid spec."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def test_spec_names_the_files_beside_it(spec: Spec) -> None:
 
 def test_private_file_holds_texts_alone(spec: Spec) -> None:
     private = rows(spec.data.path)
-    assert len(private) == 24
+    assert len(private) == 40
     assert all(set(row) == {"text"} for row in private)
 
 
 def test_private_diagnosis_is_uneven_over_gender() -> None:
     labels = Counter((row["gender"], row["diagnosis"]) for row in rows(LABELS))
-    assert labels.total() == 24
-    assert labels["male", "diabetes"] == 10
-    assert labels["female", "diabetes"] == 4
+    assert labels.total() == 40
+    assert labels["male", "diabetes"] == 13
+    assert labels["female", "diabetes"] == 8
 
 
 def test_public_set_is_balanced_over_the_categories_of_the_spec(spec: Spec) -> None:
@@ -57,6 +57,6 @@ def test_no_two_messages_are_alike() -> None:
     texts = [row["text"] for name in ("messages.csv", "public_messages.csv") for row in rows(DEMO / name)]
     words = [frozenset(text.lower().split()) for text in texts]
     likeness = max(len(a & b) / len(a | b) for i, a in enumerate(words) for b in words[:i])
-    assert len(texts) == 120
+    assert len(texts) == 136
     assert likeness < 0.3
     assert all(20 <= len(text.split()) <= 45 for text in texts)
