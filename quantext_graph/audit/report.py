@@ -198,6 +198,7 @@ def _rows(spec: Spec, pairs: Sequence[Pair]) -> Iterator[Row]:
         yield {
             "number": number,
             "before": marked_segments(pair.before, pair.snippets),
+            "kept": " / ".join(line for line in pair.snippets if line not in pair.before),
             "after": pair.after,
             "labels": labels,
             "target": [
@@ -227,7 +228,7 @@ def _names(spec: Spec, codes: Sequence[int]) -> list[str]:
 
 
 def marked_segments(text: str, snippets: Sequence[str]) -> list[tuple[str, bool]]:
-    """The text in pieces, and whether each is part of a snippet; blanks count alike, as in extraction."""
+    """The text in pieces, and whether each was handed on word for word; blanks count alike."""
     marked = np.zeros(len(text) + 1, dtype=bool)  # one more, so that the last piece ends
     for snippet in snippets:
         words = snippet.split()

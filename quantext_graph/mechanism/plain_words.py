@@ -64,7 +64,7 @@ def assumptions(mechanism: Mapping[str, Any], log_l: float, *, own_words: bool =
         "It speaks of the named proportion, not of single persons: texts go out as they are, with all they "
         "say of persons."
         if own_words
-        else "It speaks of the named proportion, not of single persons: personal details that a snippet "
+        else "It speaks of the named proportion, not of single persons: personal details that a note "
         "carries are not removed by it.",
     ]
     if own_words:
