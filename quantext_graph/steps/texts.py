@@ -28,6 +28,7 @@ _ESSAY = re.compile(
     r"|(?:sentiment|tone|stance) of (?:the|this) (?:text|post|tweet|message)\b"
     r"|stance (?:against|towards?|on) the target\b"
     r"|this (?:text|post|tweet|message|passage) (?:is|expresses|shows|reflects|conveys|was written)\b"
+    r"|\b(?:original|corrected|revised|rewritten) (?:text|version|passage)\b"
     r"|</?(?:text|notes)>)",
     re.IGNORECASE,
 )

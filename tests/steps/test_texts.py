@@ -77,4 +77,5 @@ def test_talk_about_a_text_is_seen_and_an_ordinary_author_is_not() -> None:
     assert is_essay("This tweet expresses support for the author")
     assert is_essay("The writer's stance against the target includes opposing equal pay.")
     assert is_essay("The sentiment of the text is NEITHER, as it is about a neutral goal.")
+    assert is_essay("There are many mistakes in the original text. Here is the corrected version:")
     assert not is_essay("The author signed my copy of the book, what a day")
