@@ -30,10 +30,11 @@ from quantext_graph.mechanism.label_errors import HeldOut
 from quantext_graph.mechanism.slack import share_for_doubt
 from quantext_graph.models.errors import Halted
 from quantext_graph.spec.errors import QuantextError
-from quantext_graph.spec.models import ModelSpec, Spec
+from quantext_graph.spec.models import Spec
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.held_out import held_out
 from quantext_graph.steps.label import Labels, in_doubt
+from quantext_graph.steps.passages import is_small
 from quantext_graph.workspace.ledger import Ledger
 from quantext_graph.workspace.records import StoredRecord
 from quantext_graph.workspace.reports import Seconds
@@ -118,8 +119,7 @@ def at_a_time(step: Step, kit: Kit) -> int:
     """How many records are in work at a time. An embedded model labels one after the other: a label is all
     reading, which several slots share the cores for, and the questions on one text share what was read. With
     eight at a time it read the same prompts again and again, for three times the CPU."""
-    embedded = ModelSpec(model=kit.verify.name).embedded
-    return 1 if step == "label" and embedded else kit.spec.limits.concurrency
+    return 1 if step == "label" and is_small(kit.verify.name) else kit.spec.limits.concurrency
 
 
 def _ray_workers(job: Job) -> RayWorkers:
@@ -193,7 +193,7 @@ def match_assign(job: Job) -> Progress:
 
 
 def _doubtful(job: Job) -> NDArray[np.bool_] | None:
-    """Which records are used last, (n,): those in doubt of their labels, as far as `keep` leaves slack."""
+    """Which records are set aside, (n,): those in doubt of their labels, as far as `keep` leaves slack."""
     if job.spec.mechanism.keep == 1 or _by_columns(job.spec):
         return None
     share = share_for_doubt(job.spec, job.resources.auxiliary.codes)

@@ -53,18 +53,28 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Notes:
-    """Notes in the order of the text. `unread` counts passages for which the model gave no usable reply;
-    nothing of such a reply, or of the passage, is used."""
+class Extraction:
+    """What is kept of a record, in the order of its text: notes of the whole (`recipe: notes`) or snippets
+    for the target (`recipe: source`).
+
+    `unread` counts passages or parts for which the model gave no usable reply; nothing of such a reply, or
+    of the passage, is used.
+    """
 
     notes: tuple[Note, ...] = field(default=(), repr=False)
+    snippets: tuple[str, ...] = field(default=(), repr=False)
     outcome: Outcome = Outcome.OK
     reason: str = ""
     unread: int = 0
     usage: Usage = field(default_factory=Usage)
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All that was kept, as the writer sees it."""
+        return self.snippets or tuple(note.text for note in self.notes if note.text)
 
-def take_notes(kit: Kit, text: str) -> Notes:
+
+def take_notes(kit: Kit, text: str) -> Extraction:
     """Notes of the whole of `text`."""
     found: list[Note] = []
     before = ""
@@ -85,7 +95,7 @@ def take_notes(kit: Kit, text: str) -> Notes:
         )
     if unread < len(found):
         outcome, reason = Outcome.OK, ""
-    return Notes(tuple(found), outcome, reason, unread, usage)
+    return Extraction(tuple(found), (), outcome, reason, unread, usage)
 
 
 def _neutral(kit: Kit, passage: Passage) -> Passage:

@@ -20,7 +20,6 @@ from quantext_graph.prompts import load, marked
 from quantext_graph.steps.context import Kit
 from quantext_graph.steps.examples import Combination
 from quantext_graph.steps.extract import Extraction
-from quantext_graph.steps.notes import Note
 from quantext_graph.steps.passages import Passage, joined
 from quantext_graph.steps.telling import GAP
 from quantext_graph.steps.texts import Written, folded, is_essay, is_refusal, windows
@@ -63,8 +62,7 @@ def rewrite(
 
 def fallback(kit: Kit, kept: Extraction, target: Sequence[int]) -> Draft:
     """A text from less of the record: its notes with more gaps, or its snippets alone."""
-    notes: Sequence[Note] = kept.notes
-    given = [(note.strict, note.passage) for note in notes]
+    given = [(note.strict, note.passage) for note in kept.notes]
     if kept.snippets:
         given = [(kit.telling.neutral("; ".join(kept.snippets), strict=True), Passage(""))]
     return _Writer(kit, tuple(target), _TEMPERATURE, "").write(given)
@@ -88,7 +86,7 @@ class _Writer:
     _candidates: int = 0
 
     def write(self, notes: Sequence[tuple[str, Passage]]) -> Draft:
-        given = [(note, form) for note, form in notes if _words(note)] or [("", Passage(""))]
+        given = [(note, form) for note, form in notes if _tells(note)] or [("", Passage(""))]
         head = _head(self.kit, self.target, self.feedback)
         texts: list[str] = []
         for number, (note, form) in enumerate(given):
@@ -176,7 +174,7 @@ def _notes(note: str, length: int) -> str:
     return said
 
 
-def _words(note: str) -> bool:
+def _tells(note: str) -> bool:
     return bool(re.search(r"\w", note.replace(GAP, "")))
 
 

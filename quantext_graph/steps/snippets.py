@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -13,6 +12,7 @@ from pydantic import BaseModel, Field
 from quantext_graph.models.chat_model import Outcome, Usage
 from quantext_graph.prompts import load, marked
 from quantext_graph.steps.context import Kit
+from quantext_graph.steps.notes import Extraction
 from quantext_graph.steps.texts import COPIED, folded, windows
 from quantext_graph.steps.wording import describe
 
@@ -30,19 +30,7 @@ class Snippets(BaseModel):
     snippets: list[Annotated[str, Field(max_length=120)]] = Field(max_length=6)
 
 
-@dataclass(frozen=True)
-class Picked:
-    """Snippets in the order of the text. `unread` counts parts of a long text for which the model gave no
-    usable reply; nothing of such a reply is used."""
-
-    snippets: tuple[str, ...] = field(default=(), repr=False)
-    outcome: Outcome = Outcome.OK
-    reason: str = ""
-    unread: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-
-def pick_snippets(kit: Kit, text: str, target: Sequence[int]) -> Picked:
+def pick_snippets(kit: Kit, text: str, target: Sequence[int]) -> Extraction:
     """Snippets of `text` that fit `target`. A text longer than the window is read part by part."""
     head = SystemMessage(load("snippets").say("system", target=describe(kit.spec, target)))
     room = kit.room(str(head.content), _OUTPUT)
@@ -61,7 +49,7 @@ def pick_snippets(kit: Kit, text: str, target: Sequence[int]) -> Picked:
             unread, outcome, reason = unread + 1, reply.outcome, reply.reason
     if unread < len(parts):
         outcome, reason = Outcome.OK, ""
-    return Picked(tuple(dict.fromkeys(found)), outcome, reason, unread, usage)
+    return Extraction((), tuple(dict.fromkeys(found)), outcome, reason, unread, usage)
 
 
 def verbatim(snippet: str, text: str) -> str:

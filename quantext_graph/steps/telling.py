@@ -22,7 +22,7 @@ GAP = "___"
 
 _RATIO, _Z = 1.1, 3.5
 """A word tells where it is e^1.1 = 3 times as frequent in a category as in the others and this is 3.5
-standard errors from chance. On real posts, complaints and dialogues that takes 2 to 8 words in a hundred
+standard errors from chance. On real posts, complaints and dialogues that takes 2 to 15 words in a hundred
 (figures in docs/recipes.md)."""
 
 _STRICT_RATIO, _STRICT_Z = 0.7, 2.5

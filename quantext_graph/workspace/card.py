@@ -13,31 +13,14 @@ from pydantic import JsonValue
 
 from quantext_graph.mechanism.plain_words import assumptions, guarantee
 from quantext_graph.mechanism.public_draw import Parameter, PublicDraw, SecretLeakage
-from quantext_graph.spec.models import Recipe, Shortage, Spec
+from quantext_graph.spec.models import Recipe, Rewriting, Spec
 from quantext_graph.workspace.records import Kept
 from quantext_graph.workspace.reports import Judgement, ModelNames, Report
 
 
-class TextsMade(Kept):
-    """How the texts of a release came about. By `recipe: none`, `own_at_most` is the largest share of them
-    that may be records in their own words, by public counts alone."""
-
-    recipe: Recipe = "notes"
-    shortage: Shortage = "notes"
-    own_at_most: float | None = None
-    label_error: float | None = None
-
-    @property
-    def own_words(self) -> bool:
-        return self.recipe == "none"
-
-    @property
-    def needs_model(self) -> bool:
-        return not self.own_words or self.shortage == "notes"
-
-
 class Facts(Kept):
-    """All that a release says of itself, as `release.json`."""
+    """All that a release says of itself, as `release.json`. By `recipe: none`, `own_at_most` is the largest
+    share of the texts that may be records in their own words, by public counts alone."""
 
     format: int = 1
     quantext_graph: str
@@ -51,7 +34,8 @@ class Facts(Kept):
     released_shares: dict[str, float]
     notes: tuple[str, ...]
     label_errors: str = ""
-    texts: TextsMade = TextsMade()
+    rewriting: Rewriting = Rewriting()
+    own_at_most: float | None = None
     evaluation: Judgement
     models: ModelNames | None
 
@@ -72,12 +56,8 @@ def facts(spec: Spec, draw: PublicDraw, report: Report, columns: Sequence[str]) 
         released_shares=draw.shares,
         notes=draw.notes,
         label_errors=draw.label_errors,
-        texts=TextsMade(
-            recipe=rewriting.recipe,
-            shortage=rewriting.shortage,
-            own_at_most=draw.own_at_most,
-            label_error=rewriting.label_error,
-        ),
+        rewriting=rewriting,
+        own_at_most=draw.own_at_most,
         evaluation=report.evaluation,
         models=named if rewriting.needs_model else None,
     )
@@ -104,7 +84,7 @@ def card(known: Facts, data_file: str) -> str:
 
 
 def _intro(known: Facts) -> str:
-    made = _as_they_are(known) if known.texts.own_words else _rewritten(known)
+    made = _as_they_are(known) if known.rewriting.own_words else _rewritten(known)
     return (
         f"{made} The attribute distribution of this release is one of many publicly known candidates, drawn "
         "among those near the private one (QuanText, Alg. 1). "
@@ -121,37 +101,43 @@ _MADE_BY: dict[Recipe, str] = {
 def _rewritten(known: Facts) -> str:
     """By which ways a text may have come about, without how many did: that tells of the private texts."""
     model = known.models.rewriter if known.models else "a language model"
-    attribute, categories = next(iter(known.attributes.items()))
     return (
         f"{known.n} texts, each for a combination of attributes that was drawn at random. "
-        f"{_MADE_BY[known.texts.recipe].format(model=model)} Where it wrote nothing that could be published, "
-        "it wrote the text from less of the private text; where it failed at that too, the text is made of "
-        f"the spec's words, such as “{attribute}: {categories[0]}”, and counts as off target."
+        f"{_MADE_BY[known.rewriting.recipe].format(model=model)} {_where_it_failed(known)}"
+    )
+
+
+def _where_it_failed(known: Facts) -> str:
+    attribute, categories = next(iter(known.attributes.items()))
+    return (
+        "Where the model wrote nothing that could be published, it wrote the text from less of the private "
+        "text; where it failed at that too, the text is made of the spec's words, such as "
+        f"“{attribute}: {categories[0]}”, and counts as off target."
     )
 
 
 def _as_they_are(known: Facts) -> str:
     """The words for texts that go out as they are; their numbers depend on nothing private."""
-    texts = known.texts
-    own = texts.own_at_most or 0.0
+    made = known.rewriting
+    own = known.own_at_most or 0.0
     others = (
         "are public texts, as they were written too: they fill the drawn number of each combination, chosen "
         "at random and none twice unless a combination has too few"
-        if texts.shortage == "public"
+        if made.shortage == "public"
         else "were written by a language model from notes of a private text, towards a combination of "
         "attributes that was drawn at random"
     )
     labels = (
         "Labels come from columns of the data"
-        if texts.label_error is None
-        else f"Labels were measured to be wrong for {texts.label_error:.1%} of the texts"
+        if made.label_error is None
+        else f"Labels were measured to be wrong for {made.label_error:.1%} of the texts"
     )
     return (
         f"{known.n} texts. **Private texts stand here as they were written: this release hides a proportion, "
         "not persons.** Names, places and stories in them are not changed. At most "
         f"{own:.0%} of the texts are private ones in their own words; the other {1 - own:.0%} or more "
         f"{others}. How many of a combination may be private is made of public shares, so that it does not "
-        f"tell the private ones. {labels}."
+        f"tell the private ones. {labels}.{' ' + _where_it_failed(known) if made.needs_model else ''}"
     )
 
 
@@ -163,7 +149,7 @@ def _guarantee_section(known: Facts) -> str:
     log_l = known.leakage[0].log_l
     lines.append("This rests on:")
     rests = [
-        *assumptions(known.mechanism, log_l, own_words=known.texts.own_words),
+        *assumptions(known.mechanism, log_l, own_words=known.rewriting.own_words),
         *filter(None, [known.label_errors]),
     ]
     lines.append("\n".join(f"- {line}" for line in rests))
@@ -212,9 +198,13 @@ def _columns_section(known: Facts, data_file: str) -> str:
 
 
 def _what_text(known: Facts) -> str:
-    if not known.texts.needs_model:
+    if not known.rewriting.needs_model:
         return "a private or a public text, as it was written"
-    return "a private text as it was written, or a new one" if known.texts.own_words else "the rewritten text"
+    return (
+        "a private text as it was written, or a new one"
+        if known.rewriting.own_words
+        else "the rewritten text"
+    )
 
 
 def _percent(share: float | None) -> str:

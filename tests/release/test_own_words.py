@@ -168,8 +168,8 @@ def test_the_card_says_what_stands_in_it(tmp_path: Path) -> None:
     assert "Each combination has at least 70% of its public share" in card
     assert "rewritten" not in card.replace("rewritten text carries", "")
     assert known["models"] is None
-    assert (known["texts"]["recipe"], known["texts"]["shortage"]) == ("none", "public")
-    own = known["texts"]["own_at_most"]
+    assert (known["rewriting"]["recipe"], known["rewriting"]["shortage"]) == ("none", "public")
+    own = known["own_at_most"]
     assert f"At most {own:.0%} of the texts are private ones" in card
     targets = Counter(row[2:] for row in texts_of(tmp_path / "release" / "data.csv"))
     with Workspace.open(run.workspace) as opened:

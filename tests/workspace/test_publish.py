@@ -174,8 +174,8 @@ def test_the_card_tells_no_share_where_the_judge_is_at_chance(tmp_path: Path) ->
         ({"recipe": "source"}, ("rewrote each private text towards",), ("from notes",)),
         (
             {"recipe": "none"},
-            ("as they were written", "written by a language model from notes"),
-            ("off target",),
+            ("as they were written", "written by a language model from notes", "off target"),
+            (),
         ),
         (
             {"recipe": "none", "shortage": "public"},
